@@ -1,0 +1,19 @@
+"""Fixtures every suite shares: where third-party test data lies, and which services are required."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def test_data() -> Path:
+    """The folder of third-party test data; a test that asks for it skips where the folder is absent."""
+    folder = Path(os.environ.get("CORPUS_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no third-party test data at {folder}: set CORPUS_TEST_DATA")
+    return folder
