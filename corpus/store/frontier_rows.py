@@ -1,0 +1,183 @@
+"""One URL as a frontier keeps it, and the pure rules by which sightings and settlements change it.
+
+Both stores, memory and SQLite, use exactly these functions, so they cannot differ in what a sighting means. Order of
+sightings does not matter for what will be asked for: the smallest (depth, hops) wins, the largest sitemap claim wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from corpus.crawl.ports import Due, Judged, Settled
+from corpus.crawl.priority import front
+from corpus.crawl.states import READMITTED_BY_A_SIGHTING, check_settlement
+from corpus.model import Kind, UrlState
+from corpus.url.host import host_of
+
+Key = tuple[str, bytes]
+"""(host, first 16 bytes of the canonical URL's SHA-256): the host first, so that a page's links lie close together."""
+
+
+class UrlRow(NamedTuple):
+    """Identity, discovery and state of one URL. `front` follows from depth, claim and kind (`crawl.priority`)."""
+
+    host: str
+    uid: bytes
+    url: str
+    found: str
+    kind: Kind
+    depth: int
+    hops: int
+    via: str
+    claim: float
+    front: int
+    state: UrlState
+    reason: str = ""
+    attempts: int = 0
+    due: Due | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.host, self.uid
+
+    @property
+    def waits(self) -> bool:
+        """Queued, but not before its time."""
+        return self.state is UrlState.QUEUED and self.due is not None
+
+
+class Peek(NamedTuple):
+    """The part of a row that tells whether a sighting changes anything."""
+
+    state: UrlState
+    reason: str
+    kind: Kind
+    depth: int
+    hops: int
+    claim: float
+
+
+class Counted(NamedTuple):
+    """An excluded page that is only counted: past the first rows of its (host, reason) no address is kept."""
+
+    reason: str
+
+
+class Validators(NamedTuple):
+    """What the last visit brought for a conditional request."""
+
+    etag: str = ""
+    last_modified: str = ""
+    content_sha256: str = ""
+
+
+def uid_of(url: str) -> bytes:
+    """`model.url_id` as 16 raw bytes."""
+    return hashlib.sha256(url.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def tidy(claim: float) -> float:
+    """A sitemap's claim in thousandths; what is no number from 0 to 1 counts as the protocol's default."""
+    return round(claim, 3) if 0.0 <= claim <= 1.0 else 0.5
+
+
+def first_sighting(judged: Judged, uid: bytes) -> UrlRow:
+    s = judged.sighting
+    state = UrlState.EXCLUDED if judged.excluded else UrlState.QUEUED
+    claim = tidy(s.priority)
+    rank = front(s.depth, claim, s.kind)
+    return UrlRow(judged.host, uid, s.url, s.found, s.kind, s.depth, s.hops, s.via, claim, rank, state, judged.excluded)
+
+
+def unsighted(url: str, uid: bytes) -> UrlRow:
+    """A row for a URL that was settled although no page was seen to link to it (the end of a redirect, say)."""
+    return UrlRow(host_of(url), uid, url, url, Kind.PAGE, 0, 0, "", 0.5, front(0), UrlState.QUEUED)
+
+
+_NOT_YET_ASKED = frozenset({UrlState.QUEUED, UrlState.PARKED, UrlState.EXCLUDED})
+
+
+def readmits(state: UrlState, reason: str, judged: Judged) -> bool:
+    """Whether this sighting lifts the exclusion of a URL in this state."""
+    return state is UrlState.EXCLUDED and not judged.excluded and reason in READMITTED_BY_A_SIGHTING
+
+
+def changes(known: Peek | UrlRow, judged: Judged) -> bool:
+    """Whether a sighting of a known URL changes its row."""
+    s = judged.sighting
+    if (s.depth, s.hops) < (known.depth, known.hops) or readmits(known.state, known.reason, judged):
+        return True
+    return known.state in _NOT_YET_ASKED and (
+        tidy(s.priority) > known.claim or (s.kind is not Kind.PAGE and known.kind is Kind.PAGE)
+    )
+
+
+def merge(row: UrlRow, judged: Judged) -> UrlRow:
+    """The row after one more sighting; the same object when the sighting changes nothing."""
+    if not changes(row, judged):
+        return row
+    s, reopened = judged.sighting, readmits(row.state, row.reason, judged)
+    better = reopened or (s.depth, s.hops) < (row.depth, row.hops)
+    # a URL that was excluded for its hops must come back with the sighting that has few, even if that one is deeper
+    depth, hops, via = (s.depth, s.hops, s.via) if better else (row.depth, row.hops, row.via)
+    waiting = row.state in _NOT_YET_ASKED
+    kind = s.kind if waiting and row.kind is Kind.PAGE else row.kind
+    claim = max(row.claim, tidy(s.priority)) if waiting else row.claim
+    return row._replace(
+        found=s.found if better and waiting else row.found,
+        kind=kind,
+        depth=depth,
+        hops=hops,
+        via=via,
+        claim=claim,
+        front=front(depth, claim, kind),
+        state=UrlState.QUEUED if reopened else row.state,
+        reason="" if reopened else row.reason,
+    )
+
+
+def settle(row: UrlRow, settled: Settled) -> UrlRow:
+    """The row after its owner's report. Raises IllegalTransition. A takedown is final: the report then changes nothing."""
+    if row.state is UrlState.EXCLUDED and row.reason == "taken-down":
+        return row
+    check_settlement(row.state, settled.state)
+    return row._replace(state=settled.state, reason=settled.reason, attempts=settled.attempts, due=settled.due)
+
+
+def requeued(row: UrlRow) -> UrlRow:
+    """The row back in line: woken with its attempts, or (reopened, readmitted, due for another visit) with none."""
+    attempts = row.attempts if row.state in (UrlState.QUEUED, UrlState.PARKED) else 0
+    return row._replace(state=UrlState.QUEUED, reason="", attempts=attempts, due=None)
+
+
+def later(a: Due, b: Due) -> Due:
+    """The deadline that ends later: a host row that is a little old must not shorten its domain's clock."""
+    return b if b.set_at + b.wait_s >= a.set_at + a.wait_s else a
+
+
+def excluded(row: UrlRow, reason: str) -> UrlRow:
+    return row._replace(state=UrlState.EXCLUDED, reason=reason, due=None)
+
+
+_ONLY_IN_ROBOTS = frozenset({"robots", "robots-denied", "robots-redirects", "robots-peer"})
+PROTOCOLS: dict[Kind, frozenset[str]] = {
+    Kind.PAGE: frozenset(),
+    Kind.SITEMAP: frozenset(),
+    Kind.ROBOTS: _ONLY_IN_ROBOTS | {"content-signal", "content-usage"},
+    Kind.TDMREP: frozenset({"tdmrep"}),
+    Kind.AI_TXT: frozenset({"ai-txt"}),
+    Kind.RSL: frozenset({"rsl"}),
+}
+"""Which refusals an authority file of a kind can pronounce."""
+assert set(PROTOCOLS) == set(Kind), "every kind must say which refusals it can pronounce"
+
+
+def reopens(settled: Settled, kind: Kind, digest: str) -> bool:
+    """Whether a refusal falls when its authority's file of this kind has another digest now.
+
+    A refusal that a response pronounced (the same protocol in a header, with no file behind it) does not.
+    """
+    if settled.protocol not in PROTOCOLS[kind] or settled.authority_digest == digest:
+        return False
+    return bool(settled.authority_digest) or settled.protocol in _ONLY_IN_ROBOTS

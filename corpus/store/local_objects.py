@@ -1,0 +1,172 @@
+"""Objects in a folder: temporary file, fsync, link, fsync of the folder.
+
+A name appears only when its bytes are on the platter; whatever else a crash leaves begins with `.part-` and is never
+listed. Nothing is ever replaced: `sealed` exists for families and release files, whose content a name decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from corpus.errors import AlreadyExists, StoreError
+from corpus.store.disk import Disk, LocalDisk
+from corpus.store.objects import check_name, under
+
+_PART = ".part-"
+_CHUNK = 1 << 20
+
+
+class LocalObjects:
+    """`ObjectStore` over one folder; the folder is made on the first write."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        self._root = root
+        self._disk: Disk = disk or LocalDisk()
+
+    def put_new(self, name: str, data: bytes) -> None:
+        self._put(name, lambda fd: self._disk.write(fd, data))
+
+    def put_file_new(self, name: str, local_path: Path) -> None:
+        def copy(fd: int) -> None:
+            with local_path.open("rb") as source:
+                while chunk := source.read(_CHUNK):
+                    self._disk.write(fd, chunk)
+
+        self._put(name, copy)
+
+    def get(self, name: str) -> bytes:
+        try:
+            return self._path(name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise StoreError("there is no such object", name) from None
+        except OSError as error:
+            raise _failed(error, name) from error
+
+    def exists(self, name: str) -> bool:
+        return self._path(name).is_file()
+
+    def list(self, prefix: str) -> list[str]:
+        folder = self._root / prefix.rpartition("/")[0]
+        if not folder.resolve().is_relative_to(self._root.resolve()):
+            raise StoreError(f"not a valid object prefix: {prefix[:200]!r}")
+        return under(self._walk(folder), prefix)
+
+    def delete(self, name: str) -> None:
+        path = self._path(name)
+        try:
+            self._disk.unlink(path)
+            self._disk.sync_folder(path.parent)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _failed(error, name) from error
+
+    def sweep(self, prefix: str = "", *, older_than: float | None = None) -> int:
+        """Remove what crashed writers left; returns how many files.
+
+        `older_than` (epoch seconds) spares the files of writers that may be alive; without it the caller must be the
+        only writer.
+        """
+        count = 0
+        for folder, _, files in os.walk(self._root / prefix):
+            for file in files:
+                path = Path(folder, file)
+                if file.startswith(_PART) and (older_than is None or path.stat().st_mtime < older_than):
+                    path.unlink(missing_ok=True)
+                    count += 1
+        return count
+
+    def _path(self, name: str) -> Path:
+        return self._root / check_name(name)
+
+    def _walk(self, folder: Path) -> Iterator[str]:
+        for parent, folders, files in os.walk(folder):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            at = Path(parent).relative_to(self._root).as_posix()
+            for name in files:
+                if not name.startswith("."):
+                    yield name if at == "." else f"{at}/{name}"
+
+    def _put(self, name: str, fill: Callable[[int], None]) -> None:
+        target = self._path(name)
+        try:
+            if target.exists():  # the usual conflict, without writing first; the link below is what decides
+                raise FileExistsError
+            self._disk.make_folder(target.parent)
+            part = _write_part(self._disk, target.parent, fill)
+            try:
+                self._disk.link(part, target)
+            finally:
+                self._disk.unlink(part)
+            self._disk.sync_folder(target.parent)
+        except FileExistsError:
+            self._settle(target.parent, name)
+            raise AlreadyExists("this object exists already", name) from None
+        except OSError as error:
+            raise _failed(error, name) from error
+
+    def _settle(self, folder: Path, name: str) -> None:
+        """The other writer may not have synced the folder yet, and our caller will build on the object being there."""
+        try:
+            self._disk.sync_folder(folder)
+        except OSError as error:
+            raise _failed(error, name) from error
+
+
+@contextlib.contextmanager
+def sealed(path: Path, disk: Disk | None = None) -> Iterator[Path]:
+    """A path to write a file to; on leaving, its bytes become `path` whole, or (on an error) not at all.
+
+    For outputs whose content their name decides, so that replacing one by another is replacing like by like.
+    """
+    disk = disk or LocalDisk()
+    disk.make_folder(path.parent)
+    part = path.with_name(f"{_PART}{os.getpid()}-{secrets.token_hex(6)}{path.suffix}")
+    try:
+        yield part
+        fd = disk.open(part)
+        try:
+            disk.sync(fd)
+        finally:
+            disk.close(fd)
+        disk.replace(part, path)
+        disk.sync_folder(path.parent)
+    except OSError as error:
+        raise _failed(error, str(path)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that may still be written where the folder lies (or would lie)."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _write_part(disk: Disk, folder: Path, fill: Callable[[int], None]) -> Path:
+    part = folder / f"{_PART}{os.getpid()}-{secrets.token_hex(6)}"
+    fd = disk.create(part)
+    try:
+        try:
+            fill(fd)
+            disk.sync(fd)
+        finally:
+            disk.close(fd)
+    except OSError:
+        disk.unlink(part)
+        raise
+    return part
+
+
+def _failed(error: OSError, where: str) -> StoreError:
+    return StoreError(
+        f"the disk refused: {error.strerror or error}",
+        where,
+        "free some space or repair the disk, then run the same command again",
+    )
