@@ -1,0 +1,80 @@
+"""Links become sightings, and sightings find the partition file that owns them. Pure.
+
+A link is judged by its owner, so that one place counts a host's exclusions; a sender only drops what can never be a
+URL. Order does not matter: the store keeps the smallest (depth, hops) of all sightings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from corpus.crawl.ports import Judged, QueuedUrl
+from corpus.crawl.sitemap import SitemapUrl
+from corpus.crawl.traps import UrlRules
+from corpus.model import Kind, Sighting
+from corpus.page.tree import Page
+from corpus.url.canonical import canonical_url, fetch_url
+from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import partition_file
+
+
+def page_links(page: Page, of: QueuedUrl) -> list[Sighting]:
+    """Followable links of a page, one level deeper, each once."""
+    return [Sighting(url=link.url, found=link.found, depth=of.depth + 1, via=of.url) for link in page.links if not link.nofollow]
+
+
+def redirect(location: str, of: QueuedUrl) -> Sighting | None:
+    """The target of a redirect: as deep as its source, one hop further. None when it is not an http(s) URL."""
+    found = fetch_url(location, of.found)
+    url = canonical_url(location, of.found)
+    if url is None or found is None:
+        return None
+    return Sighting(url=url, found=found, depth=of.depth, kind=of.kind, hops=of.hops + 1, via=of.url, priority=of.priority)
+
+
+def sitemap_links(pages: Iterable[SitemapUrl], children: Iterable[str], of: QueuedUrl) -> list[Sighting]:
+    """URLs of a sitemap at depth 1 (it stands beside the home page), and the sitemaps it names."""
+    sightings = []
+    for entry in pages:
+        url, found = canonical_url(entry.url, of.found), fetch_url(entry.url, of.found)
+        if url is not None and found is not None:
+            sightings.append(Sighting(url, found, depth=1, via=of.url, priority=entry.priority))
+    sightings += sitemaps(children, of.url, hops=of.hops + 1)
+    return sightings
+
+
+def sitemaps(urls: Iterable[str], via: str, *, hops: int = 0) -> list[Sighting]:
+    """Sitemap URLs (of robots.txt, or of an index) as sightings. Nested indexes count as hops and so are bounded."""
+    found = [(canonical_url(url), fetch_url(url)) for url in urls]
+    return [Sighting(u, f, depth=0, kind=Kind.SITEMAP, hops=hops, via=via) for u, f in found if u is not None and f is not None]
+
+
+def seed(url: str) -> Sighting | None:
+    """A seed as a sighting; None when it is not an http(s) URL."""
+    key, found = canonical_url(url), fetch_url(url)
+    return None if key is None or found is None else Sighting(key, found, depth=0)
+
+
+class Router:
+    """Sends sightings to their owners and judges those that are ours."""
+
+    def __init__(self, rules: UrlRules) -> None:
+        self._rules = rules
+
+    def judge(self, sightings: Iterable[Sighting]) -> list[Judged]:
+        judged = []
+        for sighting in sightings:
+            host = host_of(sighting.url)
+            judged.append(Judged(sighting, host, registered_domain(host), self._rules.judge(sighting)))
+        return judged
+
+    def split(self, sightings: Sequence[Sighting], own_file: int) -> tuple[tuple[Judged, ...], tuple[tuple[int, Sighting], ...]]:
+        """(judged links of our own file, (file, sighting) of all others)."""
+        own, foreign = [], []
+        for sighting in sightings:
+            file = partition_file(registered_domain(host_of(sighting.url)))
+            if file == own_file:
+                own.append(sighting)
+            else:
+                foreign.append((file, sighting))
+        return tuple(self.judge(own)), tuple(foreign)

@@ -1,0 +1,121 @@
+"""From the bytes of an answer to a result: when to stop reading, how to decode, what a cut means. Pure.
+
+Both transports use it, so a body means the same over a socket and in a simulation. Where a body is cut depends only
+on its bytes and the limits, never on how the network happened to slice it: two fetches of an unchanged page agree.
+
+Choices. A 2xx body that breaks off (its length or framing says so) is kept with `truncated = "disconnect"` when
+anything of it decodes, and is a `RESET` otherwise; the caller may ask again and keep the better one. A 2xx body that
+comes too slowly, does not decode or expands past `max_ratio` is a failure. Of any other status only the head matters:
+it is always a response, whatever its body does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corpus.crawl.fetch_limits import PROBE_AT, Limits
+from corpus.crawl.ports import Request
+from corpus.crawl.wire import Headers
+from corpus.model import Failed, Failure, FetchResult, Response
+from corpus.page.encoding import Decoded, content_codings, decode_body
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Status line and headers as received, and what was sent to get them. Times: epoch seconds, durations in s."""
+
+    status: int
+    line: str
+    headers: Headers
+    raw_request: bytes
+    started_at: float
+    latency_s: float
+    tls: str = ""
+
+    @property
+    def success(self) -> bool:
+        return 200 <= self.status < 300
+
+    def size(self) -> int:
+        """Bytes of the head on the wire."""
+        return len(self.line) + 4 + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+
+class Body:
+    """The wire bytes of one body (transfer-decoded), collected until a limit says that more would be thrown away."""
+
+    def __init__(self, limits: Limits, headers: Headers) -> None:
+        self.limits = limits
+        self.codings = content_codings(headers)
+        self.received = 0
+        self._wire = bytearray()
+        self._probe_at = PROBE_AT
+        self._kept: int | None = None
+
+    def add(self, chunk: bytes) -> None:
+        self.received += len(chunk)
+        if len(self._wire) <= self.limits.max_body:
+            self._wire += chunk
+
+    @property
+    def full(self) -> bool:
+        """Enough wire bytes are here: what follows would be cut."""
+        return self._kept is not None or len(self._wire) > self.limits.max_body
+
+    def probe(self) -> bytes | None:
+        """The next prefix that should be decoded to learn whether the cap is reached; None: read on."""
+        if not self.codings or self._kept is not None or len(self._wire) < self._probe_at:
+            return None
+        return bytes(self._wire[: self._probe_at])
+
+    def probed(self, decoded: Decoded) -> None:
+        """What decoding the last probe gave: at the cap (or past the ratio) the body ends there."""
+        if decoded.truncated:
+            self._kept = self._probe_at
+        self._probe_at *= 2
+
+    def wire(self) -> bytes:
+        """The bytes to keep."""
+        return bytes(self._wire[: self.limits.max_body if self._kept is None else self._kept])
+
+    def decode(self, wire: bytes, max_body: int | None = None) -> Decoded:
+        """Decode (part of) the body inside the limits; `max_body` lowers the cap."""
+        cap = self.limits.max_body if max_body is None else min(max_body, self.limits.max_body)
+        return decode_body(self.codings, wire, cap, self.limits.max_ratio)
+
+
+def settle(
+    request: Request, head: Head, body: Body, decoded: Decoded, ended_at: float, *, broke: Failed | None = None
+) -> FetchResult:
+    """The result of a fetch whose head arrived. `broke` says how the body ended early, None when it did not."""
+    wire = body.wire()
+    bomb = decoded.truncated and bool(decoded.fault)
+    cut = "length" if body.full or decoded.truncated else ""
+    if head.success:
+        if bomb or (decoded.fault and broke is None and not cut):
+            return _failed(request, head, ended_at, Failure.DECODE, decoded.fault)
+        if broke is not None and not cut:
+            if broke.failure is not Failure.RESET or not decoded.body:
+                return broke
+            cut = "disconnect"
+    elif broke is not None and not cut:
+        cut = "disconnect" if broke.failure is Failure.RESET else "time"
+    return Response(
+        status=head.status,
+        headers=head.headers,
+        body=wire,
+        decoded=decoded.body,
+        raw_status=head.line,
+        raw_request=head.raw_request,
+        ip=request.ip,
+        started_at=head.started_at,
+        ended_at=ended_at,
+        latency_s=head.latency_s,
+        bytes_wire=head.size() + body.received,
+        truncated=cut,
+        tls=head.tls,
+    )
+
+
+def _failed(request: Request, head: Head, ended_at: float, failure: Failure, detail: str) -> Failed:
+    return Failed(failure, detail, head.started_at, ended_at, request.ip, head.status)

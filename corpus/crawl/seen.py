@@ -1,0 +1,138 @@
+"""Memory of URLs seen before, in front of the exact table: a recent-set without errors, and layered Bloom filters.
+
+`RecentSeen` answers "this very claim about this URL was made before" and forgets the oldest; it may forget, it never
+invents, so senders may drop what it knows. `SeenFilter` answers "certainly new" or "maybe known" for all URLs of an
+owner; it may invent (rarely, by a stated bound), it never forgets. Neither is durable: both are rebuilt from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from rbloom import Bloom
+
+from corpus.model import Kind, Sighting
+
+WAYS = 8
+_ENTRY_BYTES = 16
+_DEPTH_MAX, _HOPS_MAX = 0xFFF, 0xFF
+
+U64 = npt.NDArray[np.uint64]
+U32 = npt.NDArray[np.uint32]
+
+
+def claim_of(sighting: Sighting, *, admitted: bool = True) -> int:
+    """What a sighting says about its URL, as four fields of a 32-bit number, each larger where the sighting is better.
+
+    admitted (1 bit) | no page (1 bit) | sitemap claim in thousandths (10 bits) | nearness: 0xFFFFF less depth and hops (20 bits).
+    """
+    claim = sighting.priority if 0.0 <= sighting.priority <= 1.0 else 0.5
+    far = min(sighting.depth, _DEPTH_MAX) << 8 | min(sighting.hops, _HOPS_MAX)
+    return admitted << 31 | (sighting.kind is not Kind.PAGE) << 30 | round(claim * 1000) << 20 | (0xFFFFF - far)
+
+
+class RecentSeen:
+    """A fixed block of memory (16 bytes per URL, 8-way sets, oldest out first) of URL keys with the best claims made.
+
+    Keys are the first 8 bytes of the URL's SHA-256: with a million of them a false "seen" is expected once in 10¹³ asks.
+    """
+
+    def __init__(self, size_bytes: int = 16 * 2**20) -> None:
+        sets = 1 << max(0, (size_bytes // (_ENTRY_BYTES * WAYS)).bit_length() - 1)
+        self._keys = np.zeros((sets, WAYS), np.uint64)
+        self._claims = np.zeros((sets, WAYS), np.uint32)
+        self._ages = np.zeros((sets, WAYS), np.uint32)
+        self._mask = np.uint64(sets - 1)
+        self._tick = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._keys.nbytes + self._claims.nbytes + self._ages.nbytes
+
+    def clear(self) -> None:
+        self._keys.fill(0)
+
+    def repeats(self, keys: U64, claims: U32) -> npt.NDArray[np.bool_]:
+        """Which of these claims were remembered already, by this claim or a better one in every field."""
+        rows = (keys & self._mask).astype(np.int64)
+        hit = self._keys[rows] == keys[:, None]
+        known = np.where(hit, self._claims[rows], 0).max(axis=1)
+        repeated: npt.NDArray[np.bool_] = hit.any(axis=1) & _dominates(known, claims)
+        return repeated
+
+    def remember(self, keys: U64, claims: U32) -> None:
+        """Remember claims that are durable by now. The better of two claims stays; of two that are each better in something, the new one."""
+        self._tick += 1
+        rows = (keys & self._mask).astype(np.int64)
+        hit = self._keys[rows] == keys[:, None]
+        way = np.where(hit.any(axis=1), hit.argmax(axis=1), self._ages[rows].argmin(axis=1))
+        held = np.where(hit, self._claims[rows], 0).max(axis=1)
+        self._keys[rows, way] = keys
+        self._claims[rows, way] = np.where(_dominates(held, claims), held, claims)
+        self._ages[rows, way] = self._tick
+        # of two new keys in one set the later wins the way: one is forgotten early, which costs a look-up and nothing else
+
+
+def _dominates(known: U32, asked: U32) -> npt.NDArray[np.bool_]:
+    good = np.ones(known.shape, np.bool_)
+    for shift, mask in ((31, 1), (30, 1), (20, 0x3FF), (0, 0xFFFFF)):
+        good &= ((known >> np.uint32(shift)) & np.uint32(mask)) >= ((asked >> np.uint32(shift)) & np.uint32(mask))
+    return good
+
+
+def keys_of(uids: Sequence[bytes]) -> U64:
+    """The first 8 bytes of each 16-byte url_id, never 0 (0 marks an empty place)."""
+    keys = np.frombuffer(b"".join(uids), dtype=np.dtype(">u8"))[::2].astype(np.uint64)
+    keys[keys == 0] = 1
+    return keys
+
+
+def _bits(uid: bytes) -> int:
+    """A url_id is a cryptographic digest already: its 128 bits are the hash. The same in every process."""
+    return int.from_bytes(uid, "big", signed=True)
+
+
+class SeenFilter:
+    """Bloom layers that together err at most `p` of the time: each layer is twice as large and half as wrong as the last.
+
+    14.4 bits a key at p = 0.001 in the first layer, about 1.5 more in each further one.
+    """
+
+    def __init__(self, p: float = 0.001, first: int = 262_144) -> None:
+        self._p, self._first = p, first
+        self._layers: list[tuple[Bloom, int]] = []
+        self._room = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, uid: bytes) -> bool:
+        """False is certain. True is wrong at most `p` of the time."""
+        return any(uid in layer for layer, _ in self._layers)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(layer.size_in_bits // 8 for layer, _ in self._layers)
+
+    @property
+    def error_bound(self) -> float:
+        """The most often that `in` may be wrong, over all layers."""
+        return sum(rate for _, rate in self._rates())
+
+    def _rates(self) -> list[tuple[int, float]]:
+        return [(n, self._p / 2 ** (n + 1)) for n in range(len(self._layers))]
+
+    def update(self, uids: Iterable[bytes]) -> None:
+        """Add URLs that were not in the filter."""
+        for uid in uids:
+            if not self._room:
+                n = len(self._layers)
+                size = self._first << n
+                self._layers.append((Bloom(size, self._p / 2 ** (n + 1), _bits), size))
+                self._room = size
+            self._layers[-1][0].add(uid)
+            self._room -= 1
+            self._count += 1
