@@ -1,0 +1,109 @@
+"""The local engine: a pool of spawned processes on this machine.
+
+A worker that dies takes one task with it; the task is tried again in a fresh worker, three times in all, and is
+then reported as `Crashed`. A task that raises one of our errors stops the run with that error.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing.connection import wait
+from typing import Any
+
+from corpus.engine.process import Child, Link, start
+from corpus.engine.tasks import Crashed, Done, Task, TaskOutcome
+from corpus.errors import CorpusError, WorkerDied
+
+TRIES = 3
+
+
+@dataclass(slots=True)
+class _Run:
+    queue: deque[Task]
+    tries: dict[str, int] = field(default_factory=dict)
+    busy: dict[Child, Task] = field(default_factory=dict)
+
+
+class LocalPool:
+    """At most `workers` processes; none is started for work that is not there."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or os.cpu_count() or 1
+
+    def run(self, function: str, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
+        run = _Run(deque(tasks))
+        children: list[Child] = []
+        try:
+            while run.queue or run.busy:
+                idle = [child for child in children if child not in run.busy]
+                while run.queue and (idle or len(children) < self._workers):
+                    child = idle.pop() if idle else start(f"worker-{len(children)}", "corpus.engine.local:_worker", function)
+                    if child not in children:
+                        children.append(child)
+                    task = run.queue.popleft()
+                    run.busy[child] = task
+                    child.send((task.key, task.spec))
+                yield from self._collect(run, children)
+        finally:
+            for child in children:
+                child.stop(grace_s=0.5)
+
+    def _collect(self, run: _Run, children: list[Child]) -> Iterator[TaskOutcome]:
+        """Wait for at least one child to answer or die."""
+        ready = wait([child.connection for child in run.busy])
+        for child in [child for child in run.busy if child.connection in ready]:
+            task = run.busy.pop(child)
+            try:
+                kind, value = child.connection.recv()
+            except (EOFError, ConnectionResetError):
+                child.process.join()
+                children.remove(child)
+                outcome = self._died(run, task, child)
+                if outcome is not None:
+                    yield outcome
+                continue
+            if kind == "error":
+                raise value
+            yield Done(task.key, value)
+
+    def _died(self, run: _Run, task: Task, child: Child) -> Crashed | None:
+        tries = run.tries[task.key] = run.tries.get(task.key, 0) + 1
+        if tries < TRIES:
+            run.queue.append(task)
+            return None
+        return Crashed(task.key, tries, f"worker ended with exit status {child.exit_code()}")
+
+
+def _worker(function: str, link: Link) -> None:
+    module, _, name = function.partition(":")
+    call = getattr(import_module(module), name)
+    while True:
+        message = link.receive()
+        if message is None:
+            continue
+        key, spec = message
+        link.send(_attempt(call, key, spec))
+
+
+def _attempt(call: Any, key: str, spec: Any) -> tuple[str, Any]:
+    try:
+        return ("done", call(spec))
+    except CorpusError as error:
+        return ("error", error)
+    except Exception as error:  # noqa: BLE001  (our own bug: carried whole to the parent, which stops the run)
+        return ("error", WorkerDied(f"task raised {error!r}", key, traceback.format_exc()))
+
+
+class InlineEngine:
+    """Runs every task in this process, in order: for tests, small inputs and `--rank` jobs."""
+
+    def run(self, function: str, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
+        module, _, name = function.partition(":")
+        call = getattr(import_module(module), name)
+        for task in tasks:
+            yield Done(task.key, call(task.spec))
