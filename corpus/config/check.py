@@ -1,0 +1,168 @@
+"""What a valid tree may still get wrong: contradictions, missing identity, impolite pace. All found at once.
+
+Pure but for reading the files the configuration names. Nothing is fetched and nothing is written.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from corpus.config.load import ConfigError, Problem
+from corpus.config.tree import Config
+from corpus.errors import CorpusError
+from corpus.url.canonical import canonical_url
+
+DELAY_FLOOR_S = 1.0
+"""Below this a pace is accepted only towards addresses we own (`allow_private`) or hosts that agreed (`trusted`)."""
+
+
+def problems(config: Config, *, fetching: bool) -> list[Problem]:
+    """Every mistake beyond the types. `fetching`: the verb will contact hosts, so seeds and contact are needed."""
+    found: list[tuple[str, str, str]] = []
+    if fetching:
+        found += _identity(config) + _seeds(config) + _scope(config) + _pace(config)
+    found += _networks(config) + _filters(config) + _dedup(config) + _files(config)
+    return [_at(config, key, message, hint) for key, message, hint in found]
+
+
+def require(config: Config, *, fetching: bool) -> Config:
+    """The same configuration, or ConfigError with every problem."""
+    found = problems(config, fetching=fetching)
+    if found:
+        raise ConfigError(found)
+    return config
+
+
+def _at(config: Config, key: str, message: str, hint: str) -> Problem:
+    origin = config.origins.get(key, "")
+    file, _, line = origin.rpartition(":")
+    if line.isdigit():
+        return Problem(file, int(line), key, message, hint)
+    fallback = next((o.rpartition(":")[0] for o in config.origins.values() if ":" in o), "corpus.toml")
+    return Problem(origin or fallback, 0, key, message, hint)
+
+
+def _identity(config: Config) -> list[tuple[str, str, str]]:
+    contact, agent = config.crawl.contact.strip(), config.crawl.user_agent
+    found = []
+    if not contact:
+        found.append(("crawl.contact", "required", "a page about your crawl or a mailbox: site owners must be able to reach you"))
+    elif not (urlsplit(contact).scheme in ("http", "https") or ("@" in contact and " " not in contact)):
+        found.append(("crawl.contact", "neither a web page nor a mailbox", 'write "https://example.org/bot" or "bot@example.org"'))
+    if any(ch in contact + agent for ch in "\r\n\0"):
+        found.append(("crawl.contact", "has a line break in it", "it is sent in a header"))
+    if agent and config.crawl.robots_token.lower() not in agent.lower():
+        hint = f"put {config.crawl.robots_token!r} into crawl.user_agent, or change crawl.robots_token"
+        found.append(("crawl.user_agent", "does not contain the robots token site owners would look for", hint))
+    return found
+
+
+def seed_lines(config: Config) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Seed URLs as given (files read), and what is wrong with them."""
+    urls: list[str] = []
+    found: list[tuple[str, str, str]] = []
+    for seed in config.crawl.seeds:
+        if "://" in seed:
+            urls.append(seed)
+            continue
+        path = config.base / seed
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            found.append(("crawl.seeds", f"seed file {path} cannot be read: {error}", "write URLs with their scheme, or mend the path"))
+            continue
+        urls += [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    found += [("crawl.seeds", f"not an http(s) URL: {url[:200]!r}", "") for url in urls if canonical_url(url) is None]
+    return urls, found
+
+
+def _seeds(config: Config) -> list[tuple[str, str, str]]:
+    urls, found = seed_lines(config)
+    if not urls and not found:
+        found.append(("crawl.seeds", "required", "a crawl starts somewhere: URLs, or files with one URL a line"))
+    return found
+
+
+def _scope(config: Config) -> list[tuple[str, str, str]]:
+    crawl = config.crawl
+    if crawl.scope.any and crawl.max_pages is None and crawl.max_bytes is None and crawl.max_time is None:
+        return [("crawl.scope.any", "the whole web without a budget", "set crawl.max_pages, max_bytes or max_time")]
+    return []
+
+
+def _pace(config: Config) -> list[tuple[str, str, str]]:
+    crawl = config.crawl
+    if crawl.delay >= DELAY_FLOOR_S or crawl.allow_private:
+        return []
+    hosts = {urlsplit(url).hostname for url in seed_lines(config)[0]}
+    if hosts <= {trusted.host for trusted in crawl.trusted}:
+        return []
+    hint = "use at least 1s, or list the hosts that agreed under crawl.trusted, or your own network under crawl.allow_private"
+    return [("crawl.delay", f"{crawl.delay:g}s is below the floor of {DELAY_FLOOR_S:g}s for hosts that did not agree to it", hint)]
+
+
+def _networks(config: Config) -> list[tuple[str, str, str]]:
+    found = []
+    for cidr in config.crawl.allow_private:
+        try:
+            ipaddress.ip_network(cidr)
+        except ValueError as error:
+            found.append(("crawl.allow_private", f"not a network: {error}", 'write "127.0.0.0/8"'))
+    for server in config.crawl.resolver:
+        host, _, port = server.rpartition(":")
+        try:
+            ipaddress.ip_address(host.strip("[]"))
+            valid = 0 < int(port) < 65536
+        except ValueError:
+            valid = False
+        if not valid:
+            found.append(("crawl.resolver", f"not IP:PORT: {server!r}", 'write "127.0.0.1:53"'))
+    return found
+
+
+def _filters(config: Config) -> list[tuple[str, str, str]]:
+    from corpus.filter.language import normalise_language
+    from corpus.filter.policy import load_policy
+
+    found = []
+    for language in config.corpus.languages:
+        try:
+            normalise_language(language)
+        except ValueError as error:
+            found.append(("corpus.languages", str(error), ""))
+    try:
+        load_policy(policy_name(config))
+    except CorpusError as error:
+        found.append(("filter.policy", str(error.what), error.hint))
+    return found
+
+
+def policy_name(config: Config) -> str:
+    """The policy as `load_policy` takes it: a shipped name, or a file relative to the configuration."""
+    name = config.filter.policy
+    return str(config.base / name) if "/" in name or name.endswith(".toml") else name
+
+
+def _dedup(config: Config) -> list[tuple[str, str, str]]:
+    """The signature scheme a32-1 has 5-word shingles and 112 values; other shapes would need other signatures."""
+    dedup, found = config.dedup, []
+    if dedup.ngram != 5:
+        found.append(("dedup.ngram", "signatures of scheme a32-1 are made of 5-word shingles", "leave it at 5"))
+    if dedup.bands * dedup.rows > 112:
+        found.append(("dedup.bands", f"{dedup.bands} bands of {dedup.rows} rows need more than the 112 values of a signature", "lower one of them"))
+    return found
+
+
+def _files(config: Config) -> list[tuple[str, str, str]]:
+    named = {
+        "crawl.ca_file": config.crawl.ca_file,
+        "optout.domains_file": config.optout.domains_file,
+        "extract.language_model": config.extract.language_model,
+    }
+    return [
+        (key, f"no such file: {config.base / value}", "")
+        for key, value in named.items()
+        if value is not None and not Path(config.base / value).is_file()
+    ]
