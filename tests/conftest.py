@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.services import missing, required
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -17,3 +19,14 @@ def test_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no third-party test data at {folder}: set CORPUS_TEST_DATA")
     return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip (or, where the service is required, fail) a test whose service is not here."""
+    for marker in item.iter_markers("needs"):
+        for name in marker.args:
+            why = missing(name)
+            if why and name in required():
+                pytest.fail(f"required by CORPUS_REQUIRE, and missing: {why}", pytrace=False)
+            if why:
+                pytest.skip(why)
