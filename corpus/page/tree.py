@@ -21,7 +21,7 @@ from corpus.url.host import host_of
 
 MAX_BODY = 10 * 2**20
 MAX_LINKS = 10_000
-_MAX_ANCHORS = 50_000
+_MAX_ANCHORS = 100_000
 _MAX_ELEMENTS = 5_000
 _MAX_CONTENT = 16_384
 _MAX_TITLE = 1_000

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
-import can_ada
 from ada_url import join_url, normalize_url
 
 from corpus.url.tracking import drop_session, drop_tracking
@@ -22,30 +20,29 @@ MAX_CHARS = 65_536
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_HEX_DIGITS = frozenset("0123456789ABCDEFabcdef")
-_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-_STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
-_QUICK = re.compile(
-    r"(?:https?://[a-z0-9.-]+(?::[0-9]{1,5})?|(?!//)[A-Za-z0-9._~!$&'()*+,;=@%-]*)(?:[/?#][A-Za-z0-9/._~?&=+,;:@!$'()*#%-]*)?"
+_ESCAPE = re.compile(
+    "(%(?![0-9A-Fa-f]{2}))((?:[0-9A-Fa-f]%[0-9A-Fa-f]{2}|(?:%[0-9A-Fa-f]{2}){1,2})?)|%[0-9A-Fa-f]{2}",
 )
-"""Plain links, most of any page: `can_ada`, twice as fast, joins them like `ada_url`. It knows an older IDNA and leaves
-`^` alone, so anything with another character, or an escape before the path, takes the long way. A law compares both."""
+"""An escape; or a stray `%` with the escapes whose decoding could complete it (`%%34%31` must not become `%41`)."""
 _NEEDS_WORK = re.compile(r"[%?;(]")
 
 
-def _spellings(keep: frozenset[str]) -> dict[str, str]:
-    """Every escape of a byte in any letter case -> its one spelling; characters of `keep` are never decoded."""
+def _spellings() -> dict[str, str]:
+    """Every escape of a byte in any letter case -> its one spelling: the character if unreserved, else upper case."""
     table = {}
     for high in "0123456789ABCDEFabcdef":
         for low in "0123456789ABCDEFabcdef":
             char = chr(int(high + low, 16))
-            table[f"%{high}{low}"] = char if char in _UNRESERVED and char not in keep else f"%{high}{low}".upper()
+            table[f"%{high}{low}"] = char if char in _UNRESERVED else f"%{high}{low}".upper()
     return table
 
 
-_DECODED = _spellings(frozenset())
-_HEX_KEPT = _spellings(_HEX_DIGITS)
-"""Beside a stray `%`: decoding a hexadecimal digit there (`%%34%31`) would build an escape that was never written."""
+_SPELLING = _spellings()
+
+
+def _respell(match: re.Match[str]) -> str:
+    stray, beside = match.groups()
+    return _SPELLING[match[0]] if stray is None else stray + beside[:1] + beside[1:].upper()
 
 
 def canonical_url(url: str, base: str | None = None) -> str | None:
@@ -79,37 +76,17 @@ def canonical_links(hrefs: Iterable[str], base: str) -> list[tuple[str, str]]:
     absolute links.
     """
     root = fetch_url(base)
-    quick = _quick_base(root)
     links: dict[str, str] = {}
     for href in dict.fromkeys(hrefs):
-        if quick is not None and len(href) <= MAX_CHARS and _QUICK.fullmatch(href) and "xn--" not in href:
-            found = _plain(_quick_join(quick, href))
-        else:
-            found = fetch_url(href, root)
+        found = fetch_url(href, root)
         if found is not None:
             links.setdefault(_key(found), found)
     return list(links.items())
 
 
-def _quick_base(root: str | None) -> Any:
-    """`root` as the quicker library parses it; None where it does not."""
-    try:
-        return None if root is None else can_ada.parse(root)
-    except ValueError:
-        return None
-
-
-def _quick_join(quick: Any, href: str) -> str:
-    try:
-        return str(quick + href)
-    except ValueError:
-        return ""
-
-
 def one_spelling(text: str) -> str:
     """`text` (a path, a query, a pattern of either) with each escape in its one spelling."""
-    table = _HEX_KEPT if _STRAY_PERCENT.search(text) else _DECODED
-    return _ESCAPE.sub(lambda match: table[match[0]], text)
+    return _ESCAPE.sub(_respell, text)
 
 
 def _scalars(text: str) -> str:

@@ -44,7 +44,7 @@ def _origin(url: str) -> tuple[str, str, str] | None:
             return None
     scheme, host, port = match.groups()
     # `example.org.` is the same machine with the same owner: a root dot must not open a second clock.
-    return scheme, host.removesuffix(".") or host, port or _DEFAULT_PORT[scheme]
+    return scheme, host.rstrip(".") or host, port or _DEFAULT_PORT[scheme]
 
 
 def host_of(url: str) -> str:
@@ -85,7 +85,7 @@ def registered_domain(host: str) -> str:
     they are (lower-case, no root dot): each answers for itself.
     """
     host = host.lower()
-    host = host.removesuffix(".") or host
+    host = host.rstrip(".") or host
     if host.startswith("[") or _IPV4.fullmatch(host):
         return host
     domain: str | None = _suffixes().privatesuffix(host)
@@ -94,4 +94,4 @@ def registered_domain(host: str) -> str:
 
 def is_public_suffix(host: str) -> bool:
     """Is this name one under which strangers register (`com`, `co.uk`, `github.io`), or a single label?"""
-    return bool(_suffixes().is_public(host.lower().removesuffix(".")))
+    return bool(_suffixes().is_public(host.lower().rstrip(".")))

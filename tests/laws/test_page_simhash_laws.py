@@ -1,0 +1,91 @@
+"""SimHash: stable everywhere, close for near copies, far for strangers, and its bands find every near pair."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.page.simhash import MIN_WORDS, blocks, distance, simhash64
+from corpus.page.words import words
+
+BITS = st.integers(0, 2**64 - 1)
+
+
+@given(BITS, st.sets(st.integers(0, 63), max_size=7))
+def test_bands_find_every_near_pair(fingerprint: int, flipped: set[int]) -> None:
+    """For every k, two fingerprints at most k bits apart share a band key (pigeonhole)."""
+    other = fingerprint
+    for bit in flipped:
+        other ^= 1 << bit
+    assert distance(fingerprint, other) == len(flipped)
+    for k in range(max(1, len(flipped)), 8):
+        assert set(blocks(fingerprint, k)) & set(blocks(other, k))
+        assert len(set(blocks(fingerprint, k))) == k + 1
+        assert all(0 <= key < 2**63 for key in blocks(fingerprint, k))
+
+
+def test_bands_hold_all_bits() -> None:
+    """k = 3 cuts four bands of sixteen bits, and together they are the fingerprint."""
+    fingerprint = 0x0123_4567_89AB_CDEF
+    assert [key & 0xFFFF for key in blocks(fingerprint, 3)] == [0xCDEF, 0x89AB, 0x4567, 0x0123]
+    with pytest.raises(ValueError, match="1 to 7"):
+        blocks(fingerprint, 0)
+
+
+def _prose(seed: int, count: int = 700) -> list[str]:
+    choose = random.Random(seed)
+    return [f"w{choose.randrange(3000)}" for _ in range(count)]
+
+
+def test_near_copies_are_near_and_strangers_far() -> None:
+    """One changed word in 700 mostly moves at most 3 bits, never many; unrelated texts differ in about half of them."""
+    near, far = [], []
+    for seed in range(60):
+        text, other = _prose(seed), _prose(seed + 1000)
+        copy = list(text)
+        copy[seed * 7] = "changed"
+        near.append(distance(simhash64(text) or 0, simhash64(copy) or 0))
+        far.append(distance(simhash64(text) or 0, simhash64(other) or 0))
+    assert sum(d <= 3 for d in near) >= 42
+    assert max(near) <= 9
+    assert min(far) > 12
+    assert 28 < sum(far) / len(far) < 36
+
+
+def test_golden_values() -> None:
+    """The same number on every machine and in every version: fingerprints are stored."""
+    assert simhash64([f"word{n}" for n in range(60)]) == GOLDEN_ASCII
+    assert simhash64(["über", "日", "\ud800", "a\0b"] * 20) == GOLDEN_ODD
+
+
+GOLDEN_ASCII = 0x30FE6C3129C2119C
+GOLDEN_ODD = 0x371F058086008120
+
+
+def test_order_counts_and_short_texts_have_none() -> None:
+    """The same words in another order are another text; under fifty words there is nothing to say."""
+    text = _prose(1, 200)
+    assert simhash64(text) != simhash64(text[::-1])
+    assert simhash64(text[: MIN_WORDS - 1]) is None
+    assert simhash64(text[:MIN_WORDS]) is not None
+    assert simhash64(tuple(text)) == simhash64(text)
+
+
+def test_long_texts_are_counted_whole() -> None:
+    """Texts beyond one block of features: the majority over all of them, in bounded time."""
+    text = _prose(3, 20_000)
+    start = time.process_time()
+    assert distance(simhash64(text) or 0, simhash64([*text, "end"]) or 0) <= 2
+    assert time.process_time() - start < 1.0
+
+
+@given(st.text(max_size=200))
+def test_words_are_lower_case_and_solid(text: str) -> None:
+    """Words hold no white space, and lower-casing text first changes none."""
+    found = words(text)
+    assert all(word and not any(char.isspace() for char in word) for word in found)
+    assert found == words(text.lower())
