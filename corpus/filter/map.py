@@ -1,0 +1,274 @@
+"""The map stage: captures of one segment in, four families of rows out. Pure: no clock, no network, no file but the models.
+
+Every page capture gives exactly one documents row, whatever became of it; a capture of an id already seen in the segment
+(a repeat after a crash) gives none, and what is no page (not 2xx) gives none. Rows are sorted by (domain, url, id).
+Work is done in batches of `BATCH` captures; what stays in memory is the segment's text and numbers, not its HTML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from corpus.filter.consent_columns import Verdict, judge_capture
+from corpus.filter.extract import Extraction, extract_page
+from corpus.filter.language import Language, detect_languages, model_digest
+from corpus.filter.measure import measured_chunks, signal_arrays
+from corpus.filter.schema import DOCUMENTS, SIGNALS_SCHEMA, SIGNATURES, SPANS, STAGE_VERSION
+from corpus.filter.signatures import SCHEME, VALUES
+from corpus.filter.tables import SegmentTables
+from corpus.model import Capture, Outcome, content_sha256, document_id, url_id
+from corpus.optout.settings import OptoutSettings
+from corpus.url.host import host_of, registered_domain
+
+BATCH = 256
+"""Captures extracted and measured together."""
+_BATCH_BYTES = 64 * 2**20
+"""Body bytes after which a batch is full before its number is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSettings:
+    """What the map stage's output depends on, beside the captures and the code."""
+
+    profile: str = "default"
+    language_model: str | None = None
+    """Path of a fastText model; None: the vendored one."""
+    robots_token: str = "CorpusBot"
+    optout: OptoutSettings = field(default_factory=OptoutSettings)
+
+    @property
+    def options_digest(self) -> str:
+        """SHA-256 (hex) of every option: part of the stage key."""
+        facts = {
+            "profile": self.profile,
+            "token": self.robots_token,
+            "optout": self.optout.model_dump(mode="json"),
+            "scheme": SCHEME,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def inputs(self) -> dict[str, str]:
+        """Everything but the segment that belongs into the stage key, as a commit record's `inputs`."""
+        return {
+            "stage_version": str(STAGE_VERSION),
+            "options": self.options_digest,
+            "language_model": model_digest(self.language_model),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One capture, judged and extracted, before its text is measured."""
+
+    capture: Capture
+    digest: str
+    id: str
+    outcome: Outcome
+    extraction: Extraction | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    documents: pa.Table
+    signals: pa.Table
+    spans: pa.Table
+    signatures: pa.Table
+
+
+def measure_segment(
+    captures: Iterable[Capture],
+    *,
+    segment: str,
+    crawl_id: str,
+    settings: MapSettings,
+    origin: str = "crawl",
+    poisoned: frozenset[str] = frozenset(),
+) -> SegmentTables:
+    """Measure one segment. `poisoned`: content digests (hex) that crashed a worker before; their bodies are not touched again."""
+    seen: set[str] = set()
+    counts = {"skipped": 0, "repeats": 0}
+    batches = []
+    for group in _groups(_pages(captures, seen, counts)):
+        rows = [_judge(capture, digest, key, settings, poisoned) for capture, digest, key in group]
+        batches.append(_measure(rows, crawl_id, origin, settings))
+    return _sorted(batches, SegmentTables(crawl_id, segment, DOCUMENTS.empty_table(), *_EMPTY, **counts))
+
+
+_EMPTY = (SIGNALS_SCHEMA.empty_table(), SPANS.empty_table(), SIGNATURES.empty_table())
+_Page = tuple[Capture, str, str]
+
+
+def _pages(captures: Iterable[Capture], seen: set[str], counts: dict[str, int]) -> Iterator[_Page]:
+    """(capture, content digest, id) of each page, the first capture of an id only."""
+    for capture in captures:
+        if not capture.fault and not 200 <= capture.status <= 299:
+            counts["skipped"] += 1
+            continue
+        digest = capture.content_sha256 or content_sha256(capture.body)
+        key = document_id(capture.url, digest)
+        if key in seen:
+            counts["repeats"] += 1
+            continue
+        seen.add(key)
+        yield capture, digest, key
+
+
+def _groups(pages: Iterator[_Page]) -> Iterator[list[_Page]]:
+    group: list[_Page] = []
+    size = 0
+    for page in pages:
+        group.append(page)
+        size += len(page[0].body)
+        if len(group) >= BATCH or size >= _BATCH_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _judge(capture: Capture, digest: str, key: str, settings: MapSettings, poisoned: frozenset[str]) -> _Row:
+    """Outcome, text and response-level verdict of one capture. Never raises for its content."""
+    if capture.fault or digest in poisoned:
+        return _Row(
+            capture, digest, key, Outcome.POISON, None, judge_capture(capture, None, settings.optout, settings.robots_token)
+        )
+    if capture.near_original and not capture.body:
+        return _Row(
+            capture, digest, key, Outcome.NEAR_COPY, None, judge_capture(capture, None, settings.optout, settings.robots_token)
+        )
+    extraction, page = extract_page(
+        capture.body, url=capture.found or capture.url, content_type=capture.header("content-type"), profile=settings.profile
+    )
+    verdict = judge_capture(capture, page, settings.optout, settings.robots_token)
+    return _Row(capture, digest, key, extraction.outcome, extraction, verdict)
+
+
+def _measure(rows: list[_Row], crawl_id: str, origin: str, settings: MapSettings) -> _Batch:
+    kept = [row for row in rows if row.outcome is Outcome.OK and row.extraction]
+    texts = [row.extraction.text for row in kept if row.extraction]
+    languages = detect_languages(texts, settings.language_model)
+    ids = [row.id for row in kept]
+    documents = _documents(rows, dict(zip(ids, languages, strict=True)), crawl_id, origin)
+    signals, spans, signatures = [SIGNALS_SCHEMA.empty_table()], [SPANS.empty_table()], [SIGNATURES.empty_table()]
+    at = 0
+    for part in measured_chunks(texts, [language.code for language in languages]):
+        size = len(part.spans)
+        mine, said = ids[at : at + size], languages[at : at + size]
+        at += size
+        named = {
+            "id": pa.array(mine),
+            "language": pa.array([s.code for s in said]),
+            "language_score": pa.array([s.score for s in said]),
+        }
+        signals.append(pa.table({**named, **signal_arrays(part.signals)}, schema=SIGNALS_SCHEMA))
+        flat = [(key, span) for key, found in zip(mine, part.spans, strict=True) for span in found]
+        spans.append(
+            pa.table(
+                {
+                    "id": pa.array([key for key, _ in flat], pa.string()),
+                    "kind": pa.array([span.kind for _, span in flat], pa.string()),
+                    "start": pa.array([span.start for _, span in flat], pa.int32()),
+                    "end": pa.array([span.end for _, span in flat], pa.int32()),
+                },
+                schema=SPANS,
+            )
+        )
+        values = pa.FixedSizeListArray.from_arrays(pa.array(part.minhash.reshape(-1)), type=SIGNATURES.field("minhash").type)
+        assert part.minhash.shape == (size, VALUES)
+        signatures.append(
+            pa.table(
+                {
+                    "id": pa.array(mine),
+                    "scheme": pa.array([SCHEME] * size),
+                    "minhash": values,
+                    "shingle_count": pa.array(part.shingle_count),
+                },
+                schema=SIGNATURES,
+            )
+        )
+    return _Batch(documents, pa.concat_tables(signals), pa.concat_tables(spans), pa.concat_tables(signatures))
+
+
+def text_sha256(text: str) -> str:
+    """SHA-256 (hex) of a text in NFC with white space folded: equal for exact duplicates."""
+    return hashlib.sha256(" ".join(unicodedata.normalize("NFC", text).split()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _documents(rows: list[_Row], languages: dict[str, Language], crawl_id: str, origin: str) -> pa.Table:
+    records = [_record(row, languages.get(row.id), crawl_id, origin) for row in rows]
+    return pa.Table.from_pylist(records, schema=DOCUMENTS)
+
+
+def _record(row: _Row, language: Language | None, crawl_id: str, origin: str) -> dict[str, object]:
+    capture, found = row.capture, row.extraction
+    host = host_of(capture.url)
+    record: dict[str, object] = {
+        "id": row.id,
+        "url": capture.url,
+        "url_id": url_id(capture.url),
+        "host": host,
+        "domain": registered_domain(host),
+        "crawl_id": crawl_id,
+        "origin": origin,
+        "outcome": row.outcome.value,
+        "fetched_at": round(capture.fetched_at * 1e6),
+        "depth": capture.depth,
+        "http_status": capture.status or None,
+        "content_type": capture.header("content-type"),
+        "content_sha256": row.digest,
+        "near_original": capture.near_original or None,
+        "near_distance": capture.near_distance,
+        "use": row.verdict.use,
+        "evidence": row.verdict.evidence,
+        "file_path": capture.ref.file,
+        "warc_offset": capture.ref.offset,
+        "warc_length": capture.ref.length,
+    }
+    if found is not None:
+        record |= {"charset": found.charset or None, "charset_source": found.charset_source or None, "extractor": found.extractor}
+    if found is not None and language is not None:
+        record |= {
+            "text": found.text,
+            "text_sha256": text_sha256(found.text),
+            "title": found.title,
+            "author": found.author,
+            "published": found.published,
+            "license_url": found.license_url,
+            "language": language.code,
+            "language_score": language.score,
+            "language_script": language.script,
+        }
+    return record
+
+
+def _sorted(batches: list[_Batch], empty: SegmentTables) -> SegmentTables:
+    """All batches as one table a family, in the order (domain, url, id); every family follows the documents' order."""
+    documents = pa.concat_tables([empty.documents, *(b.documents for b in batches)]).combine_chunks()
+    order = documents.select(["domain", "url", "id"]).append_column("at", pa.array(np.arange(len(documents))))
+    order = order.sort_by([("domain", "ascending"), ("url", "ascending"), ("id", "ascending")])
+    place = {key: index for index, key in enumerate(order["id"].to_pylist())}
+    documents = documents.take(order["at"])
+
+    def like(tables: Iterable[pa.Table], base: pa.Table) -> pa.Table:
+        table = pa.concat_tables([base, *tables]).combine_chunks()
+        ranks = np.fromiter((place[key] for key in table["id"].to_pylist()), np.int64, len(table))
+        return table.take(pa.array(np.argsort(ranks, kind="stable")))
+
+    return SegmentTables(
+        empty.crawl_id,
+        empty.segment,
+        documents,
+        like((b.signals for b in batches), empty.signals),
+        like((b.spans for b in batches), empty.spans),
+        like((b.signatures for b in batches), empty.signatures),
+        empty.skipped,
+        empty.repeats,
+    )

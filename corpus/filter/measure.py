@@ -1,0 +1,94 @@
+"""Measuring: texts in, one row of signals each out, with spans and signatures from the same tokens.
+
+A pure function of each text and its language: the batch it comes in changes nothing. Memory is bounded by the chunk size
+or the longest text, whichever is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from corpus.filter.languages import normalise_language
+from corpus.filter.lines import lines as find_lines
+from corpus.filter.signals import SIGNALS, Columns, count
+from corpus.filter.signals_gopher import characters, quality, repeated, scripts, unspaced
+from corpus.filter.signals_lines import c4, dclm, fineweb
+from corpus.filter.signatures import U32, chunk_shingles, distinct_counts, signatures
+from corpus.filter.spans import LineRules, line_spans, ordered, personal_spans
+from corpus.filter.spans_pii import PII_KINDS, Span
+from corpus.filter.stopwords import stop_words
+from corpus.filter.tokens import Chunk, chunks
+
+_TYPES = {"int64": pa.int64(), "double": pa.float64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of a few texts in order. `shingle_count` counts different shingles."""
+
+    signals: Columns
+    spans: list[list[Span]]
+    minhash: U32
+    shingle_count: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def measure_chunk(chunk: Chunk, languages: Sequence[str]) -> Measured:
+    """Everything of one chunk, tokenised once. `languages` are codes, `und` where unknown."""
+    lines = find_lines(chunk)
+    by_script = scripts(chunk)
+    no_spaces = unspaced(by_script)
+    rules = LineRules(lines, c4(lines, by_script, no_spaces), dclm(lines, no_spaces))
+    spans = line_spans(rules)
+    personal = personal_spans(chunk)
+    grams, bounds = chunk_shingles(chunk)
+    columns: Columns = {
+        **characters(chunk, by_script),
+        **quality(chunk, lines, no_spaces),
+        **stop_words(chunk, languages),
+        **repeated(chunk),
+        **rules.c4.columns(),
+        **fineweb(lines, by_script),
+        **rules.dclm.columns(),
+        **{f"{kind}_count": count(np.array([sum(s.kind == kind for s in found) for found in personal])) for kind in PII_KINDS},
+    }
+    assert columns.keys() == SIGNALS.keys(), f"signals and their table differ: {columns.keys() ^ SIGNALS.keys()}"
+    both = [ordered([*line, *found]) for line, found in zip(spans, personal, strict=True)]
+    return Measured(columns, both, signatures(grams, bounds), distinct_counts(grams, bounds))
+
+
+def signal_arrays(columns: Columns) -> dict[str, pa.Array]:
+    """Columns as Arrow arrays in the table's order; NULL is NULL, never NaN."""
+    return {
+        name: pa.array(columns[name].values, type=_TYPES[spec.type], mask=columns[name].null) for name, spec in SIGNALS.items()
+    }
+
+
+def measured_chunks(texts: Sequence[str], languages: Sequence[str]) -> Iterator[Measured]:
+    """Measure texts chunk by chunk, in order."""
+    at = 0
+    for part in chunks(texts):
+        yield measure_chunk(part, languages[at : at + len(part)])
+        at += len(part)
+
+
+def measure(texts: Sequence[str], languages: Sequence[str] | None = None) -> pa.Table:
+    """All signals of texts, one row each, in order. `languages`: codes or names; detected where not given.
+
+    Raises ValueError for a language nobody knows: its rules would silently not apply.
+    """
+    if languages is not None:
+        known = {spelling: normalise_language(spelling) for spelling in dict.fromkeys(languages)}
+        languages = [known[spelling] for spelling in languages]
+    else:
+        from corpus.filter.language import detect_languages
+
+        languages = [language.code for language in detect_languages(texts)]
+    if len(languages) != len(texts):
+        raise ValueError(f"{len(texts)} texts, but {len(languages)} languages")
+    schema = pa.schema([(name, _TYPES[spec.type]) for name, spec in SIGNALS.items()])
+    tables = [pa.table(signal_arrays(measured.signals), schema=schema) for measured in measured_chunks(texts, languages)]
+    return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()

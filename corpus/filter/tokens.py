@@ -1,0 +1,165 @@
+"""Texts as arrays, tokenised once: code points, tokens with 64-bit hashes, lines. Everything measured starts from here.
+
+Positions are code points. A hash depends on the token's own characters only, never on the batch it came in, so any
+grouping of the same texts gives the same numbers. Nothing here reads a file, a clock or a global but the Unicode table.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus.filter.charclass import UPPER, tables
+from corpus.filter.segment import token_starts
+
+CHUNK_CHARS = 1 << 18
+"""Code points tokenised together: large enough to hide numpy's call cost, small enough for the second-level cache."""
+_NEWLINE = 10
+_C1, _C2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # MurmurHash3's 64-bit finalizer
+_CODE = np.uint64(0x9E3779B97F4A7C15)
+_BASE = np.uint64(0xD6E8FEB86659FD93)  # odd: every power is odd, so no character is ever multiplied away
+_S33, _S32, _S29 = np.uint64(33), np.uint64(32), np.uint64(29)
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+def mix64(values: U64) -> U64:
+    """MurmurHash3's finalizer: a bijection that spreads every bit; element by element, modulo 2^64."""
+    out: U64 = values ^ (values >> _S33)
+    out *= _C1
+    out ^= out >> _S33
+    out *= _C2
+    out ^= out >> _S33
+    return out
+
+
+def _code_hash(codes: NDArray[np.uint32]) -> U64:
+    out = codes.astype(np.uint64)
+    out += np.uint64(1)
+    out *= _CODE
+    out ^= out >> _S29
+    out *= _C2
+    return out ^ (out >> _S32)
+
+
+def powers(longest: int) -> U64:
+    """The first `longest` powers of the hash base, modulo 2^64."""
+    out = np.full(max(longest, 1), _BASE, dtype=np.uint64)
+    out[0] = 1
+    return np.multiply.accumulate(out)
+
+
+def hash_spans(codes: NDArray[np.uint32], bounds: I64) -> U64:
+    """64-bit hash of each span `bounds[i]:bounds[i+1]` (the last one runs to the end of `codes`). Bounds ascend strictly."""
+    lengths = np.diff(bounds, append=len(codes))
+    inside = np.arange(bounds[0], len(codes)) - np.repeat(bounds, lengths)
+    weighed = _code_hash(codes[bounds[0] :])
+    weighed *= powers(int(lengths.max())).take(inside)
+    return mix64(np.add.reduceat(weighed, bounds - bounds[0]) + lengths.astype(np.uint64) * _C1)
+
+
+def hash_strings(strings: Sequence[str]) -> U64:
+    """The hash that each string has as a token or line."""
+    if not strings or not all(strings):
+        return np.array([hash_strings([s])[0] if s else 0 for s in strings], dtype=np.uint64)
+    codes = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), np.uint32)
+    return hash_spans(codes, np.cumsum([0, *map(len, strings[:-1])]).astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a chunk in text order. `start`/`end` index the chunk's code points; `rank` as in `charclass.Tables`."""
+
+    start: I64
+    end: I64
+    doc: I64
+    rank: NDArray[np.uint8]
+    hash: U64
+    bounds: I64
+    """First token of each document, and the total: `bounds[d]:bounds[d+1]`."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A few texts side by side in one array, each followed by a newline that belongs to none of them."""
+
+    texts: tuple[str, ...]
+    codes: NDArray[np.uint32]
+    flags: NDArray[np.uint16]
+    bounds: I64
+    """Start of each text, and the end of the array: text d is `codes[bounds[d] : bounds[d+1] - 1]`."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @functools.cached_property
+    def lengths(self) -> I64:
+        """Code points of each text."""
+        return np.diff(self.bounds) - 1
+
+    @functools.cached_property
+    def tokens(self) -> Tokens:
+        """All tokens, symbols included, hashed as written."""
+        begins, blank = token_starts(self.codes, self.flags)
+        cuts = np.flatnonzero(begins | blank)
+        mine = begins[cuts]
+        at = np.flatnonzero(mine)
+        start, end = cuts[at], cuts[at + 1]  # the array ends with a newline, so a cut always follows
+        rank = np.maximum.reduceat(tables().rank.take(self.codes), cuts)[at]
+        first = np.searchsorted(start, self.bounds)
+        doc = np.repeat(np.arange(len(self)), np.diff(first))
+        return Tokens(start, end, doc, rank, hash_spans(self.codes, cuts)[at], first)
+
+    @functools.cached_property
+    def words(self) -> Tokens:
+        """Tokens with at least one character that is no punctuation, hashed in lower case: what near-duplicates see."""
+        every = self.tokens
+        keep = np.flatnonzero(every.rank > 0)
+        start, end = every.start[keep], every.end[keep]
+        hashes = every.hash[keep]
+        big = (
+            np.flatnonzero(np.maximum.reduceat((self.flags & UPPER) != 0, np.stack((start, end), 1).ravel())[::2])
+            if len(keep)
+            else keep
+        )
+        if len(big):
+            lengths = end[big] - start[big]
+            bounds = np.cumsum(lengths) - lengths
+            where = np.arange(int(lengths.sum())) + np.repeat(start[big] - bounds, lengths)
+            hashes[big] = hash_spans(tables().lower.take(self.codes.take(where)), bounds)
+        return Tokens(start, end, every.doc[keep], every.rank[keep], hashes, np.searchsorted(keep, every.bounds))
+
+    @functools.cached_property
+    def newlines(self) -> I64:
+        """Positions of newlines, the ones that end a text included."""
+        return np.flatnonzero(self.codes == _NEWLINE)
+
+
+def chunk(texts: Sequence[str]) -> Chunk:
+    """Texts as one chunk. Lone surrogates and NULs are code points like any other."""
+    joined = "\n".join([*texts, ""])
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    return Chunk(tuple(texts), codes, tables().flags.take(codes), bounds)
+
+
+def chunks(texts: Sequence[str], limit: int = CHUNK_CHARS) -> Iterator[Chunk]:
+    """Texts in order, as many a chunk as fit into `limit` code points (one at least)."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and size + len(text) > limit:
+            yield chunk(batch)
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text) + 1
+    if batch:
+        yield chunk(batch)
