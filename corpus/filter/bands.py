@@ -199,6 +199,7 @@ class PairRuns:
         self._held, self._held_bytes, self._spilled = [], 0, True
 
     def parts(self) -> Iterator[Pairs]:
+        """All pairs, sorted and each once; what was spilled is deleted as it is read."""
         held = distinct(np.concatenate(self._held)) if self._held else np.empty(0, dtype=np.uint64)
         if not self._spilled or self._scratch is None:
             if len(held):

@@ -1,0 +1,97 @@
+"""The documents of a snapshot as SQL sees them: one `facts` row per documents row, without its text, and `rep`, the row
+that stands for each URL.
+
+Which version stands for a URL was chosen when clusters were made; here it is looked up, and for URLs without text the
+latest visit stands. Never reads a text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpus.errors import StoreError
+from corpus.export.ports import SnapshotInputs
+from corpus.export.session import append, count, load
+
+_KEPT = [
+    "id", "url", "url_id", "host", "domain", "crawl_id", "outcome", "fetched_at", "content_sha256", "text_sha256", "language",
+    "language_script", "near_original", "file_path", "warc_offset",
+]  # fmt: skip
+
+
+def load_facts(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs) -> None:
+    """Fill `facts`, `clusters`, `pairs` and `frontier`."""
+    con.execute(
+        "CREATE TABLE facts (file_no INTEGER, row_no INTEGER, id VARCHAR, url VARCHAR, url_id VARCHAR, host VARCHAR, domain VARCHAR,"
+        " crawl_id VARCHAR, outcome VARCHAR, fetched_at TIMESTAMP, content_sha256 VARCHAR, text_sha256 VARCHAR, language VARCHAR,"
+        " language_script VARCHAR, near_original VARCHAR, file_path VARCHAR, warc_offset BIGINT)"
+    )
+    for number, segment in enumerate(inputs.segments):
+        source = pq.ParquetFile(segment.documents)
+        start = 0
+        for group in range(source.num_row_groups):
+            rows = source.read_row_group(group, columns=_KEPT)
+            append(con, "facts", _measured(rows, number, start))
+            start += len(rows)
+    _load_file(con, "clusters", inputs.clusters)
+    if inputs.pairs is not None:
+        _load_file(con, "pairs", inputs.pairs)
+    else:
+        con.execute("CREATE TABLE pairs (a VARCHAR, b VARCHAR, similarity DOUBLE)")
+    load(con, "frontier", inputs.frontier)
+
+
+def _measured(rows: pa.Table, number: int, start: int) -> pa.Table:
+    columns = {name: rows[name] for name in _KEPT}
+    columns["file_no"] = pa.array(np.full(len(rows), number, dtype=np.int32))
+    columns["row_no"] = pa.array(np.arange(start, start + len(rows), dtype=np.int32))
+    return pa.table(columns)
+
+
+def _load_file(con: duckdb.DuckDBPyConnection, table: str, path: Path) -> None:
+    source = pq.ParquetFile(path)
+    load(con, table, source.schema_arrow.empty_table())
+    for batch in source.iter_batches(batch_size=131_072):
+        append(con, table, pa.Table.from_batches([batch]))
+
+
+_REPRESENTATIVES = """
+CREATE TABLE rep AS
+WITH placed AS (
+    SELECT f.url_id, f.file_no, f.row_no, c.id IS NOT NULL AS clustered,
+        row_number() OVER (PARTITION BY f.url_id ORDER BY c.id IS NULL, f.outcome <> 'ok' AND c.id IS NOT NULL,
+            CASE WHEN c.id IS NULL THEN -epoch_us(f.fetched_at) ELSE epoch_us(f.fetched_at) END,
+            CASE WHEN c.id IS NULL THEN f.id END DESC, f.file_no, f.row_no) AS rank,
+        row_number() OVER (PARTITION BY f.url_id ORDER BY f.fetched_at DESC, f.file_no DESC, f.row_no DESC) AS recent,
+        max(f.fetched_at) OVER (PARTITION BY f.url_id) AS seen_at
+    FROM facts f LEFT JOIN clusters c ON c.id = f.id
+)
+SELECT f.*, greatest(p.seen_at, coalesce(q.visited_at, p.seen_at)) AS visited_at, coalesce(q.gone, false) AS gone,
+    n.file_no AS newest_file, n.row_no AS newest_row, p.clustered,
+    c.cluster_id, c.cluster_size, c.center, c.similarity
+FROM placed p
+JOIN facts f ON f.file_no = p.file_no AND f.row_no = p.row_no
+JOIN placed n ON n.url_id = p.url_id AND n.recent = 1
+LEFT JOIN clusters c ON c.id = f.id
+LEFT JOIN (SELECT url, bool_or(gone) AS gone, max(visited_at) AS visited_at FROM frontier GROUP BY url) q ON q.url = f.url
+WHERE p.rank = 1
+"""
+
+
+def choose_representatives(con: duckdb.DuckDBPyConnection, where: str) -> None:
+    """Create `rep`: one row per URL. Raises StoreError when the clusters were not made from these documents."""
+    con.execute(_REPRESENTATIVES)
+    faults = {
+        "clusters name documents that are not in the snapshot": "SELECT count(*) FROM clusters c WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.id = c.id)",
+        "clusters hold two versions of one URL": "SELECT count(*) FROM (SELECT f.url_id FROM facts f JOIN clusters c USING (id)"
+        " GROUP BY f.url_id HAVING count(DISTINCT f.id) > 1)",
+        "documents with text are in no cluster": "SELECT count(*) FROM rep WHERE outcome = 'ok' AND NOT clustered",
+    }
+    for what, query in faults.items():
+        if found := count(con, query):
+            raise StoreError(f"{what} ({found})", where, "run corpus dedup on this snapshot again")

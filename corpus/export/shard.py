@@ -1,0 +1,165 @@
+"""Shards written: release rows arrive in file order, are gathered piece by piece, and leave in release order.
+
+What does not fit the memory budget waits in Arrow files of the scratch folder. The bytes of a shard depend on its rows and
+on the writer's version alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from corpus.errors import CorpusError
+from corpus.export.plan import Plan, Shard
+from corpus.export.schema import LOW_CARDINALITY
+
+BLOOM_FPP = 0.01
+_READ = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One shard as the manifest lists it. Sizes are bytes; `text_bytes` counts UTF-8 after cuts."""
+
+    path: str
+    crawl_id: str
+    split: str
+    language: str
+    sha256: str
+    bytes: int
+    rows: int
+    row_groups: int
+    text_bytes: int
+    first_domain: str
+    last_domain: str
+
+
+class PieceStore:
+    """Rows on their way to pieces: in memory up to `memory` bytes, then in files under `scratch`."""
+
+    def __init__(self, starts: npt.NDArray[np.int64], memory: int, scratch: Path) -> None:
+        self._starts, self._memory, self._scratch = starts, memory, scratch
+        self._held: dict[int, list[pa.Table]] = {}
+        self._files: dict[int, list[Path]] = {}
+        self._bytes = 0
+
+    def add(self, positions: npt.NDArray[np.int64], rows: pa.Table) -> None:
+        """Take rows in any order; they are sorted when their piece is read."""
+        placed = rows.append_column("position", pa.array(positions, pa.int64()))
+        piece = np.searchsorted(self._starts, positions, side="right") - 1
+        order = np.argsort(piece, kind="stable")
+        cuts = np.flatnonzero(np.diff(piece[order])) + 1
+        for part in np.split(order, cuts):
+            whole = part[-1] - part[0] + 1 == len(part) and bool((np.diff(part) == 1).all())
+            chosen = placed.slice(part[0], len(part)) if whole else placed.take(pa.array(part))
+            self._held.setdefault(int(piece[part[0]]), []).append(chosen)
+            self._bytes += chosen.nbytes
+        if self._bytes > self._memory:
+            self._spill()
+
+    def _spill(self) -> None:
+        for piece, tables in self._held.items():
+            files = self._files.setdefault(piece, [])
+            path = self._scratch / f"piece-{piece:06d}-{len(files):06d}.arrow"
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, tables[0].schema) as writer:
+                for table in tables:
+                    writer.write_table(table)
+            files.append(path)
+        self._held, self._bytes = {}, 0
+
+    def read(self, piece: int, schema: pa.Schema) -> pa.Table:
+        """A piece's rows in release order; its files are deleted."""
+        tables = []
+        for path in self._files.pop(piece, []):
+            with pa.OSFile(str(path), "rb") as source:
+                tables.append(pa.ipc.open_file(source).read_all())
+            path.unlink()
+        tables += self._held.pop(piece, [])
+        if not tables:
+            return schema.empty_table()
+        table = pa.concat_tables(tables)
+        order = pc.sort_indices(table["position"])
+        return table.drop_columns(["position"]).take(order)
+
+
+def write_shards(
+    plan: Plan, store: PieceStore, schema: pa.Schema, folder: Path, seen: Callable[[pa.Table], None]
+) -> Iterator[Written]:
+    """Write every shard of the plan under `folder`, one after the other; `seen` is shown every row group."""
+    pieces = plan.pieces.tolist()
+    for shard in plan.shards:
+        chosen = [i for i, start in enumerate(pieces) if shard.start <= start < shard.stop]
+        path = folder / shard.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield _write(shard, (store.read(piece, schema) for piece in chosen), schema, path, seen)
+
+
+def _write(shard: Shard, pieces: Iterable[pa.Table], schema: pa.Schema, path: Path, seen: Callable[[pa.Table], None]) -> Written:
+    text_bytes = 0
+    bounds = list(shard.bounds)
+    domains: list[str] = []
+    with _writer(path, schema, max((b - a for a, b in itertools.pairwise(bounds)), default=1)) as writer:
+        at = shard.start
+        for table in pieces:
+            while len(table):
+                rows = bounds[bounds.index(at) + 1] - at
+                if len(table) < rows:
+                    raise CorpusError(f"{len(table)} rows where the plan has {rows}", shard.path)
+                group = table.slice(0, rows)
+                writer.write_table(group, row_group_size=rows)
+                seen(group)
+                text_bytes += pc.sum(pc.binary_length(group["text"])).as_py() or 0
+                domains = [domains[0] if domains else group["domain"][0].as_py(), group["domain"][-1].as_py()]
+                at, table = at + rows, table.slice(rows)
+    if at != shard.stop:
+        raise CorpusError(f"{at - shard.start} rows written, {shard.stop - shard.start} planned", shard.path)
+    first, last = domains or ["", ""]
+    return Written(
+        shard.path, shard.crawl_id, shard.split, shard.language, file_sha256(path), path.stat().st_size, shard.stop - shard.start,
+        len(bounds) - 1, text_bytes, first, last,
+    )  # fmt: skip
+
+
+def _writer(path: Path, schema: pa.Schema, group_rows: int) -> pq.ParquetWriter:
+    order = [("domain", "ascending"), ("url", "ascending"), ("id", "ascending")]
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=list(LOW_CARDINALITY),
+        write_statistics=[leaf for leaf in _leaves(schema) if leaf not in {"text", "title"}],
+        write_page_index=True,
+        write_page_checksum=True,
+        use_content_defined_chunking=True,
+        bloom_filter_options={"id": {"ndv": group_rows, "fpp": BLOOM_FPP}},
+        sorting_columns=pq.SortingColumn.from_ordering(schema, order),
+    )
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    leaves: list[str] = []
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            leaves += [f"{field.name}.{field.type.field(i).name}" for i in range(field.type.num_fields)]
+        else:
+            leaves.append(field.name)
+    return leaves
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_READ):
+            digest.update(block)
+    return digest.hexdigest()
