@@ -32,6 +32,8 @@ MEDIAN_STEP = 0.1
 """The running median moves a tenth of itself towards each answer: it follows, and one outlier cannot drag it."""
 JITTER = 0.25
 """Back-offs are longer by up to this share, so that hosts that failed together do not return together."""
+NEVER_S = 400 * 86_400.0
+"""A longer Crawl-delay says "never"; cut here so that no arithmetic meets infinity."""
 PUBLIC_FLOOR_S = 1.0
 """No configuration goes below this on a public host that is not `trusted`."""
 
@@ -94,7 +96,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`gap_s` is the pace; `wait_s` is what the last answer costs now (the gap, or a longer wait it asked for)."""
+    """`gap_s` is the pace the host has earned; `wait_s` is what the last answer costs now: the gap, the Crawl-delay, or more.
+
+    The Crawl-delay is kept beside the gap, so that a site which lifts it is at once back at its own pace.
+    """
 
     gap_s: float
     wait_s: float
@@ -152,7 +157,7 @@ def crawl_delay(value: float | None, bounds: Limits) -> float | None:
     """A Crawl-delay as it binds: None where it is absent, under the floor, zero, negative or not a number."""
     if bounds.trusted or value is None or math.isnan(value) or value <= bounds.floor_s:
         return None
-    return value
+    return min(value, NEVER_S)
 
 
 def jitter(host: str, strikes: int) -> float:
@@ -166,7 +171,7 @@ def _target(pace: Pace, bounds: Limits, settings: CrawlSettings) -> float:
     if bounds.trusted:
         return bounds.floor_s
     by_latency = min(settings.latency_factor * pace.latency_s, settings.park_after)
-    return max(bounds.floor_s, by_latency, pace.crawl_delay_s or 0.0)
+    return max(bounds.floor_s, by_latency)
 
 
 def _good(pace: Pace, latency_s: float, bounds: Limits, settings: CrawlSettings) -> Pace:
@@ -183,7 +188,7 @@ def _good(pace: Pace, latency_s: float, bounds: Limits, settings: CrawlSettings)
         gap = max(target, pace.gap_s, min(pace.gap_s * SLOW_FACTOR, most))
     else:
         gap = max(target, pace.gap_s - STEP * bounds.start_s)
-    return replace(told, gap_s=gap, wait_s=gap)
+    return replace(told, gap_s=gap, wait_s=max(gap, pace.crawl_delay_s or 0.0))
 
 
 def after(pace: Pace, answer: Answer, settings: CrawlSettings, bounds: Limits, *, host: str = "") -> Pace:
@@ -193,15 +198,16 @@ def after(pace: Pace, answer: Answer, settings: CrawlSettings, bounds: Limits, *
             return _good(pace, latency_s, bounds, settings)
         case Neutral():
             gap = max(pace.gap_s, bounds.floor_s)
-            return replace(pace, gap_s=gap, wait_s=gap, asked_s=None)
+            return replace(pace, gap_s=gap, wait_s=max(gap, pace.crawl_delay_s or 0.0), asked_s=None)
         case Trouble() | Throttled():
-            gap = max(min(pace.gap_s * TROUBLE_FACTOR, settings.backoff_max), bounds.floor_s, pace.crawl_delay_s or 0.0)
+            now_s = max(pace.gap_s, pace.crawl_delay_s or 0.0)
+            gap = max(min(now_s * TROUBLE_FACTOR, settings.backoff_max), pace.gap_s, bounds.floor_s)
             strikes = pace.strikes + 1
-            wait = max(gap, min(gap * (1 + JITTER * jitter(host, strikes)), settings.backoff_max))
+            wait = max(now_s, gap, min(gap * (1 + JITTER * jitter(host, strikes)), settings.backoff_max))
             asked = answer.retry_after_s if isinstance(answer, Throttled) else None
             if asked is not None and 0 < asked < math.inf:
                 # the site's own request is never cut short; a date in the past (or nonsense) is no request
-                return replace(pace, gap_s=gap, wait_s=max(asked, gap), strikes=strikes, asked_s=asked)
+                return replace(pace, gap_s=gap, wait_s=max(asked, gap, now_s), strikes=strikes, asked_s=asked)
             return replace(pace, gap_s=gap, wait_s=wait, strikes=strikes, asked_s=None)
         case _:
             assert_never(answer)
@@ -210,14 +216,13 @@ def after(pace: Pace, answer: Answer, settings: CrawlSettings, bounds: Limits, *
 def with_crawl_delay(pace: Pace, value: float | None, bounds: Limits) -> Pace:
     """The pace from the moment a robots file was read; None lifts an earlier Crawl-delay."""
     delay = crawl_delay(value, bounds)
-    least = delay or 0.0
-    return replace(pace, crawl_delay_s=delay, gap_s=max(pace.gap_s, least), wait_s=max(pace.wait_s, least))
+    return replace(pace, crawl_delay_s=delay, wait_s=max(pace.wait_s, delay or 0.0))
 
 
 def verdict(pace: Pace, settings: CrawlSettings) -> Go | Park:
     """Wait inside the run, or park the host with the reason."""
     if pace.crawl_delay_s is not None and pace.crawl_delay_s > min(settings.max_crawl_delay, settings.park_after):
-        return Park("crawl-delay", max(pace.wait_s, min(pace.crawl_delay_s, settings.backoff_max)))
+        return Park("crawl-delay", max(pace.wait_s, pace.crawl_delay_s))
     if pace.wait_s > settings.park_after:
         asked = pace.asked_s is not None and pace.asked_s > settings.park_after
         return Park("retry-after" if asked else "backing-off", pace.wait_s)

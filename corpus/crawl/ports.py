@@ -7,15 +7,48 @@ contact settles (the URL, its host's and its domain's clocks, its links) is one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from corpus.model import CaptureRef, Failed, FetchResult, Kind, Response, Sighting, UrlState
+from corpus.crawl.nouns import (
+    Ack,
+    AuthorityRow,
+    Due,
+    HostRow,
+    Judged,
+    Original,
+    OutboxRow,
+    QueuedUrl,
+    Request,
+    Resolved,
+    ResponseRefusal,
+    Settled,
+    Tally,
+)
+from corpus.model import CaptureRef, Failed, FetchResult, Kind, Response, Sighting
 
-PARTITIONS = 256
-"""Logical partitions, for ever: hash of the registered domain."""
-PARTITION_FILES = 16
-"""Files they share on one machine. A file is what a fetch process owns."""
+__all__ = [  # noqa: RUF022  (nouns first, then the ports that speak of them)
+    "Ack",
+    "AuthorityRow",
+    "Due",
+    "HostRow",
+    "Judged",
+    "Original",
+    "OutboxRow",
+    "QueuedUrl",
+    "Request",
+    "Resolved",
+    "ResponseRefusal",
+    "Settled",
+    "Tally",
+    "Clock",
+    "Transport",
+    "Resolver",
+    "FrontierStore",
+    "CaptureSink",
+    "Admission",
+    "ConsentSink",
+    "Inbox",
+]
 
 
 class Clock(Protocol):
@@ -26,30 +59,6 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A deadline that survives clock jumps: the store's time when it was set, and a duration from then."""
-
-    set_at: float
-    wait_s: float
-
-    def remaining(self, wall: float) -> float:
-        """Seconds still to wait; a wall clock that ran backwards costs the whole wait, never less."""
-        return self.wait_s - min(max(wall - self.set_at, 0.0), self.wait_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request, already judged: connect to `ip`, nothing else."""
-
-    url: str
-    host: str
-    ip: str
-    kind: Kind = Kind.PAGE
-    headers: tuple[tuple[str, str], ...] = ()
-    """Conditional headers on a recrawl."""
-
-
 class Transport(Protocol):
     """One GET without redirects, cookies or retries, inside every limit of the settings. Never raises for the web."""
 
@@ -57,157 +66,9 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Vetted addresses of a host (never a refused one), in the order to try them."""
-
-    addresses: tuple[str, ...]
-
-
 class Resolver(Protocol):
     async def resolve(self, host: str) -> Resolved | Failed: ...
     async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class HostRow:
-    """All that is remembered of a host. `pace_s` is the current gap; `state` is CONTRACT's host state."""
-
-    host: str
-    domain: str
-    state: str = "new"
-    reason: str = ""
-    pace_s: float = 0.0
-    latency_s: float = 0.0
-    latency_median_s: float = 0.0
-    due: Due = Due(0.0, 0.0)
-    """Next contact of this host."""
-    domain_due: Due = Due(0.0, 0.0)
-    """Next contact of its registered domain (one value per domain; the store keeps it once)."""
-    crawl_delay_s: float | None = None
-    strikes: int = 0
-    """Consecutive answers that asked us to back off."""
-    ips: tuple[str, ...] = ()
-    pages: int = 0
-    """Page contacts settled in this crawl, for budgets."""
-    queued: int = 0
-    domain_pages: int = 0
-    """Page contacts of its whole registered domain (the store adds them up; ignored in an ack)."""
-    front: int = 128
-    """Front queue of its best waiting URL, 0 first (`crawl.priority`; the store knows it; ignored in an ack)."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuthorityRow:
-    """The latest state of one authority file. `outcome` is `ok`, `absent`, `denied` or `unreachable`."""
-
-    authority: str
-    """`scheme://host:port`, port always given."""
-    kind: Kind
-    outcome: str
-    status: int | None
-    digest: str
-    """SHA-256 (hex) of the body read; empty when there was none."""
-    read_at: float
-    expires_at: float
-    detail: str = ""
-    url: str = ""
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedUrl:
-    """A URL at the head of its host's back queue."""
-
-    url: str
-    found: str
-    host: str
-    domain: str
-    kind: Kind
-    depth: int
-    hops: int
-    via: str
-    attempts: int
-    priority: float
-    etag: str = ""
-    last_modified: str = ""
-    content_sha256: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What a contact (or a decision without one) settled about one URL: the row's new state, whole."""
-
-    url: str
-    state: UrlState
-    reason: str = ""
-    """A code of `corpus.reasons`; empty for the states that need none."""
-    attempts: int = 0
-    due: Due | None = None
-    """When a queued or parked URL may be asked again."""
-    http_status: int | None = None
-    content_type: str = ""
-    fetched_at: float | None = None
-    capture: CaptureRef | None = None
-    segment_end: int = 0
-    """End offset of the capture's last member: what a crash may cut back to."""
-    content_sha256: str = ""
-    simhash: int | None = None
-    near_original: str = ""
-    etag: str = ""
-    last_modified: str = ""
-    target: str = ""
-    """Where a redirect pointed (canonical)."""
-    rule: str = ""
-    """The raw line (or header) that refused, for `why`."""
-    rule_line: int | None = None
-    authority_digest: str = ""
-    """Digest of the authority file that refused: when it changes, the URL returns to `queued`."""
-    protocol: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A sighting after the pure URL filters: `excluded` is a reason code, or empty for "may be queued"."""
-
-    sighting: Sighting
-    host: str
-    domain: str
-    excluded: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """One transaction's worth of news about one host. Everything in it becomes true together, or nothing does."""
-
-    host: HostRow | None = None
-    settled: tuple[Settled, ...] = ()
-    authorities: tuple[AuthorityRow, ...] = ()
-    own: tuple[Judged, ...] = ()
-    """Links into this partition file, already judged."""
-    foreign: tuple[tuple[int, Sighting], ...] = ()
-    """Links for other files: (destination file, sighting); they go to the outbox."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
-    seq: int
-    dst: int
-    sighting: Sighting
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What one partition file holds: rows by (state, reason), counted exclusions included."""
-
-    by_state: dict[tuple[str, str], int] = field(default_factory=dict)
-    sent: int = 0
-    """Sightings ever put into the outbox."""
-    applied: int = 0
-    """Sightings ever applied from other files."""
-    outbox: int = 0
-    not_pages: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The part of `by_state` that are no pages (sitemaps): known URLs, but not of the funnel."""
 
 
 class FrontierStore(Protocol):
@@ -296,15 +157,6 @@ class FrontierStore(Protocol):
     def close(self, *, clean: bool) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
-    """The capture that a revisit or linked copy refers to: canonical URL, and address and date as archived."""
-
-    url: str
-    found: str = ""
-    fetched_at: float | None = None
-
-
 class CaptureSink(Protocol):
     """Where captures go. Append is cheap; nothing counts until `sync` returned."""
 
@@ -355,19 +207,6 @@ class Admission(Protocol):
     def judge(self, sightings: Iterable[Sighting]) -> list[Judged]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseRefusal:
-    """The tombstone of a body that was dropped because its own response said no."""
-
-    url: str
-    at: float
-    protocol: str
-    raw: str
-    source: str
-    line_no: int | None
-    http_status: int
-
-
 class ConsentSink(Protocol):
     """The evidence ledger, as the crawl sees it. What was appended is durable when the call returns."""
 
@@ -391,38 +230,3 @@ class Inbox(Protocol):
         ...
 
     def drop(self, name: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """The address is ours until the claim's time to live is over; contact it only when `due` has passed.
-
-    `clean` is False when the last holder vanished without a release: what it last sent is then unknown.
-    """
-
-    due: Due
-    clean: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Another process holds the address; it lapses at `until` (epoch seconds) unless it is renewed or released."""
-
-    until: float
-
-
-class IpClaims(Protocol):
-    """Who may contact an address, over all processes of one machine. The next contact's time survives every process.
-
-    A holder sends only while less than half of `ttl_s` has passed since it claimed or renewed.
-    """
-
-    def claim(self, ip: str, owner: str, ttl_s: float, wall: float) -> Granted | Held:
-        """Claim an address, or renew a claim of the same owner."""
-        ...
-
-    def release(self, ip: str, owner: str, due: Due) -> None:
-        """Give an address back; the next holder waits for `due`. Ignored when the claim has passed to another owner."""
-        ...
-
-    def close(self) -> None: ...

@@ -5,8 +5,9 @@ Every known host rests in one place: *sleeping* (its clock runs), *front* (due, 
 *waiting* for a group, *busy*, *parked* or *idle*. A contact holds its host, its registered domain and its address at
 once, so no two contacts of a group can overlap or come closer than the gap, whatever the callers do; a host never
 holds more than one slot (a `trusted` one: its `connections`, and it is a group of its own). The longest due goes
-first among active hosts; a waiting host gains on higher priorities by one front per `delay` of waiting, and an active
-one goes back to the front after a stint, so nobody starves. While slots stay empty, more hosts become active at once.
+first among active hosts. Hosts at the front take turns by weight (64 fronts halve it: the last front has a sixteenth of
+the first one's turns), and an active host goes back there after a stint, so priority decides who is served more, and
+nobody starves. While slots stay empty, more hosts become active at once.
 
 Pure: `now` is monotonic seconds, an argument. Every operation is O(log hosts). Nothing here is durable: the store's
 clocks come in by `add`.
@@ -14,21 +15,23 @@ clocks come in by `add`.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from corpus.crawl.cdn import V6_FLAG, CdnTable, ip_key, shipped
-from corpus.crawl.groups import Flight, Group
+from corpus.crawl.cdn import CdnTable, ip_key, shipped
+from corpus.crawl.groups import SWEEP_AT, Flight, Group, Groups
 from corpus.crawl.known_hosts import KnownHosts, Place
-from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, domain_gap_s
+from corpus.crawl.pace import domain_gap_s
 from corpus.crawl.ports import HostRow
 from corpus.crawl.settings import CrawlSettings
 
 ACTIVE_PER_SLOT = 3
 STINT = 16
 """Contacts of an active host before it competes again, if others wait: long enough to pay for reading its head."""
-_SWEEP_AT = 1024
+_STRIDE = [2.0 ** (front / 64) for front in range(256)]
+"""How far a turn moves a host of each front behind the others (stride scheduling: turns are as 1 / stride)."""
+_ARRIVAL = 1e-9
+"""Among equals the first to arrive goes first."""
 
 Heap = list[tuple[float, int, int]]
 """(key, host number, stamp)"""
@@ -65,8 +68,7 @@ class Schedule:
 
     def __init__(self, settings: CrawlSettings, cdn: CdnTable | None = None) -> None:
         self._settings = settings
-        self._cdn = cdn or shipped()
-        self._cdn_seen: set[int] = set()
+        self._groups = Groups(settings, cdn or shipped())
         self._wanted = ACTIVE_PER_SLOT * settings.slots
         self._connections = {row.host: row.connections for row in settings.trusted}
         self._lanes: dict[int, list[float]] = {}
@@ -76,12 +78,11 @@ class Schedule:
         self._parked: Heap = []
         self._front: Heap = []
         self._clock: Heap = []
-        self._timers: list[tuple[float, int, Group]] = []
-        self._timer_seq = 0
-        self._domains: dict[str, Group] = {}
-        self._addresses: dict[int, Group] = {}
+        self._arrivals = 0
+        self._turn = 0.0
+        """How far the turns have come."""
         self._flights: dict[int, list[Flight]] = {}
-        self._groups_at = self._idle_at = _SWEEP_AT
+        self._idle_at = SWEEP_AT
 
     # ---- hosts come and go
 
@@ -132,11 +133,7 @@ class Schedule:
 
     def mark_cdn(self, ip: str) -> None:
         """A response from this address named a CDN: from now on it has a connection cap and no clock."""
-        key = ip_key(ip)
-        self._cdn_seen.add(key)
-        group = self._addresses.get(key)
-        if group is not None:
-            group.cap, group.gap_s, group.free_at = self._settings.ip_slots, None, 0.0
+        self._groups.mark_cdn(ip)
 
     # ---- contacts
 
@@ -158,9 +155,10 @@ class Schedule:
         while len(out) < limit and self._step(now, out, limit):
             pass
         while self._front and (len(out) < limit or sum(hosts.count[Place.ACTIVE : Place.PARKED]) < self._wanted):
-            _, i, stamp = heappop(self._front)
+            turn, i, stamp = heappop(self._front)
             if stamp != hosts.stamp[i]:
                 continue
+            self._turn = max(self._turn, turn)
             hosts.stint[i] = 0
             if len(out) < limit:
                 self._try(i, now, out)
@@ -179,7 +177,7 @@ class Schedule:
         self._hosts.address[i] = key
         if i not in self._lanes and key != flight.key:
             self._let_go(flight.address, now)
-            group = self._address(key, ip)
+            group = self._groups.address(key, ip)
             if not group.open(now):
                 self._land(i, flight)
                 self._let_go(flight.domain, now)
@@ -203,10 +201,10 @@ class Schedule:
         self._land(i, flight)
         if flight.domain is not None:
             flight.domain.release(now, domain_gap_s(gap_s, self._settings) if domain_s is None else domain_s)
-            self._serve(flight.domain, now)
+            self._groups.serve(flight.domain, now)
         if flight.address is not None:
             flight.address.release(now, flight.address.gap_s)
-            self._serve(flight.address, now)
+            self._groups.serve(flight.address, now)
         self._hosts.stint[i] = min(self._hosts.stint[i] + 1, 255)
         self._return(i, now + max(gap_s, 0.0))
 
@@ -221,7 +219,8 @@ class Schedule:
 
     def next_due(self, now: float) -> float | None:
         """When `ready` may next have something, parked hosts not counted; None: only `end` or `add` can bring it."""
-        times = [self._timers[0][0]] if self._timers else []
+        timer = self._groups.next_timer()
+        times = [] if timer is None else [timer]
         for heap in (self._front, self._sleepers, self._clock):
             while heap and heap[0][2] != self._hosts.stamp[heap[0][1]]:
                 heappop(heap)
@@ -230,6 +229,7 @@ class Schedule:
         return max(min(times), now) if times else None
 
     def stats(self) -> ScheduleStats:
+        """Where the hosts rest now; cheap enough for every status line."""
         count = self._hosts.count
         return ScheduleStats(
             known=len(self._hosts.number),
@@ -239,7 +239,7 @@ class Schedule:
             waiting=count[Place.WAITING],
             in_flight=sum(len(flights) for flights in self._flights.values()),
             parked=count[Place.PARKED],
-            groups=len(self._domains) + len(self._addresses),
+            groups=len(self._groups),
         )
 
     # ---- lines
@@ -253,11 +253,11 @@ class Schedule:
         if not lanes if lanes is not None else i in self._flights:
             self._hosts.move(i, Place.BUSY)
             return
-        due = self._hosts.due[i]
         if place is Place.FRONT:
-            self._rest(i, place, self._front, due + self._hosts.front[i] * self._settings.delay)
+            self._arrivals += 1
+            self._rest(i, place, self._front, self._turn + _STRIDE[self._hosts.front[i]] + self._arrivals * _ARRIVAL)
         else:
-            self._rest(i, place, self._clock if place is Place.ACTIVE else self._sleepers, due)
+            self._rest(i, place, self._clock if place is Place.ACTIVE else self._sleepers, self._hosts.due[i])
 
     def _return(self, i: int, due: float) -> None:
         """A contact of a host is over: back in line at `due`, unless it was removed or parked meanwhile."""
@@ -275,33 +275,25 @@ class Schedule:
 
     def _wait(self, i: int, group: Group, now: float) -> None:
         group.waiters.append((i, self._hosts.move(i, Place.WAITING)))
-        self._serve(group, now)
-
-    def _serve(self, group: Group, now: float) -> None:
-        """See to it that whoever waits for a group with room is tried once its clock has run out."""
-        if group.waiters and not group.timer and group.in_flight < group.cap:
-            group.timer = True
-            self._timer_seq += 1
-            heappush(self._timers, (max(group.free_at, now), self._timer_seq, group))
+        self._groups.serve(group, now)
 
     def _step(self, now: float, out: list[str], limit: int) -> bool:
         """Serve the longest due group or active host; False when none is due."""
-        timer = self._timers[0][0] if self._timers else now + 1.0
-        clock = self._clock[0][0] if self._clock else now + 1.0
-        if min(timer, clock) > now:
-            return False
-        if clock < timer:
+        timer = self._groups.next_timer()
+        clock = self._clock[0][0] if self._clock else None
+        if clock is not None and clock <= now and (timer is None or clock < timer):
             _, i, stamp = heappop(self._clock)
             if stamp == self._hosts.stamp[i]:
                 self._try(i, now, out)
             return True
-        group = heappop(self._timers)[2]
-        group.timer = False
+        if timer is None or timer > now:
+            return False
+        group = self._groups.pop_timer()
         while group.waiters and group.open(now) and len(out) < limit:
             i, stamp = group.waiters.popleft()
             if stamp == self._hosts.stamp[i]:
                 self._try(i, now, out)
-        self._serve(group, now)
+        self._groups.serve(group, now)
         return True
 
     def _try(self, i: int, now: float, out: list[str]) -> None:
@@ -315,7 +307,7 @@ class Schedule:
             self._line_up(i, Place.ACTIVE)
             return
         domain, key = self._domain(i), self._hosts.address[i]
-        address = self._address(key) if key else None
+        address = self._groups.address(key) if key else None
         for group in (domain, address):
             if group is not None and not group.open(now):
                 self._wait(i, group, now)
@@ -344,31 +336,15 @@ class Schedule:
     def _let_go(self, group: Group | None, now: float) -> None:
         if group is not None:
             group.release(now, None)
-            self._serve(group, now)
+            self._groups.serve(group, now)
 
     def _domain(self, i: int) -> Group:
-        return self._domains.setdefault(self._hosts.domain(i), Group())
-
-    def _address(self, key: int, ip: str = "") -> Group:
-        group = self._addresses.get(key)
-        if group is None:
-            if not ip:  # remembered from an earlier run: any address of the group will do
-                ip = str(ipaddress.IPv4Address(key) if key < V6_FLAG else ipaddress.IPv6Address(key << 64))
-            gap_s = self._settings.ip_gap_s
-            if gap_s < PUBLIC_FLOOR_S and not all_private((ip,), self._settings):
-                gap_s = PUBLIC_FLOOR_S
-            cdn = key in self._cdn_seen or bool(self._cdn.name(ip))
-            group = Group(self._settings.ip_slots, None) if cdn else Group(1, gap_s)
-            self._addresses[key] = group
-        return group
+        return self._groups.domain(self._hosts.domain(i))
 
     def _sweep(self, now: float) -> None:
         """Forget groups and idle hosts that have nothing to remember, whenever their number has doubled."""
-        if len(self._domains) + len(self._addresses) > self._groups_at:
-            self._domains = {name: group for name, group in self._domains.items() if not group.idle(now)}
-            self._addresses = {key: group for key, group in self._addresses.items() if not group.idle(now)}
-            self._groups_at = 2 * (len(self._domains) + len(self._addresses)) + _SWEEP_AT
+        self._groups.sweep(now)
         if self._hosts.count[Place.IDLE] > self._idle_at:
             for i in self._hosts.forget_idle(now, set(self._flights)):
                 self._lanes.pop(i, None)
-            self._idle_at = 2 * self._hosts.count[Place.IDLE] + _SWEEP_AT
+            self._idle_at = 2 * self._hosts.count[Place.IDLE] + SWEEP_AT

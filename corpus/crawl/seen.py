@@ -65,14 +65,27 @@ class RecentSeen:
     def remember(self, keys: U64, claims: U32) -> None:
         """Remember claims that are durable by now. The better of two claims stays; of two that are each better in something, the new one."""
         self._tick += 1
+        keys, first = np.unique(keys, return_index=True)
+        claims = claims[first]
         rows = (keys & self._mask).astype(np.int64)
         hit = self._keys[rows] == keys[:, None]
-        way = np.where(hit.any(axis=1), hit.argmax(axis=1), self._ages[rows].argmin(axis=1))
+        oldest_first = self._ages[rows].argsort(axis=1, kind="stable")
+        victim = oldest_first[np.arange(len(rows)), _turn(rows) % WAYS]  # new keys of one set do not push each other out
+        way = np.where(hit.any(axis=1), hit.argmax(axis=1), victim)
         held = np.where(hit, self._claims[rows], 0).max(axis=1)
         self._keys[rows, way] = keys
         self._claims[rows, way] = np.where(_dominates(held, claims), held, claims)
         self._ages[rows, way] = self._tick
-        # of two new keys in one set the later wins the way: one is forgotten early, which costs a look-up and nothing else
+
+
+def _turn(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each entry how many earlier entries have the same value."""
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    turn = np.empty(len(rows), np.int64)
+    turn[order] = np.arange(len(rows)) - np.repeat(starts, np.diff(np.r_[starts, len(rows)]))
+    return turn
 
 
 def _dominates(known: U32, asked: U32) -> npt.NDArray[np.bool_]:

@@ -73,6 +73,7 @@ class Changes:
 
 
 def tally_key(known: UrlRow | Counted) -> TallyKey:
+    """Under what a URL is counted; URLs without a row are pages (others are always kept)."""
     if isinstance(known, Counted):
         return True, UrlState.EXCLUDED, known.reason
     return known.kind is Kind.PAGE, known.state, known.reason

@@ -80,6 +80,7 @@ def _prepare(con: sqlite3.Connection, path: Path, cache_bytes: int) -> None:
 
 
 def check_schema(con: sqlite3.Connection, path: Path) -> None:
+    """Raises NewerSchema when a newer version wrote the file."""
     (found,) = con.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
     if found > SCHEMA:
         raise NewerSchema(

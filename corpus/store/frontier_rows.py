@@ -83,6 +83,7 @@ def tidy(claim: float) -> float:
 
 
 def first_sighting(judged: Judged, uid: bytes) -> UrlRow:
+    """The row of a URL that nobody has seen before: queued, or excluded with the filter's reason."""
     s = judged.sighting
     state = UrlState.EXCLUDED if judged.excluded else UrlState.QUEUED
     claim = tidy(s.priority)
@@ -157,6 +158,7 @@ def later(a: Due, b: Due) -> Due:
 
 
 def excluded(row: UrlRow, reason: str) -> UrlRow:
+    """The row after a budget, a block or a takedown said no."""
     return row._replace(state=UrlState.EXCLUDED, reason=reason, due=None)
 
 

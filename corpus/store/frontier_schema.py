@@ -77,7 +77,7 @@ CREATE TABLE visit (host INTEGER NOT NULL, uid BLOB NOT NULL, http_status INTEGE
 CREATE INDEX visit_refused ON visit (host, protocol, authority_digest) WHERE protocol > 0;
 CREATE TABLE authority (host INTEGER NOT NULL, authority TEXT NOT NULL, kind INTEGER NOT NULL, outcome TEXT NOT NULL, status INTEGER,
     digest TEXT NOT NULL, read_at REAL NOT NULL, expires_at REAL NOT NULL, detail TEXT NOT NULL, url TEXT NOT NULL,
-    truncated INTEGER NOT NULL, PRIMARY KEY (host, authority, kind)) WITHOUT ROWID;
+    truncated INTEGER NOT NULL, since REAL, PRIMARY KEY (host, authority, kind)) WITHOUT ROWID;
 CREATE TABLE exclusion (host INTEGER NOT NULL, reason INTEGER NOT NULL, kept INTEGER NOT NULL, counted INTEGER NOT NULL,
     PRIMARY KEY (host, reason)) WITHOUT ROWID;
 CREATE TABLE counted (host INTEGER NOT NULL, h INTEGER NOT NULL, reason INTEGER NOT NULL, PRIMARY KEY (host, h)) WITHOUT ROWID;
@@ -131,6 +131,7 @@ def to_tail(url: str, host: str) -> str:
 
 
 def from_tail(tail: str, host: str) -> str:
+    """The URL that `to_tail` shortened; the view `urls` does the same in SQL."""
     if tail.startswith("/"):
         return f"https://{host}{tail}"
     if tail.startswith("h/"):

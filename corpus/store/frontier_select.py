@@ -87,6 +87,7 @@ def _url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
 
 
 def load(con: sqlite3.Connection, names: Names, key: Key) -> UrlRow | None:
+    """One row whole; None for a URL that is unknown or only counted."""
     number = names.host(key[0])
     row = con.execute(f"SELECT {_ROW} FROM url u WHERE u.host = ? AND u.uid = ?", (number, key[1])).fetchone()
     return None if row is None else _url_row(names, key[0], row)
@@ -172,6 +173,7 @@ def visit(con: sqlite3.Connection, names: Names, row: UrlRow) -> Settled | None:
 
 
 def hosts(con: sqlite3.Connection, where: str, args: tuple[Any, ...] = ()) -> Iterator[HostRow]:
+    """Host rows under a condition over `h` and `d`, by name, each with its domain's clock and its best front."""
     for row in con.execute(f"SELECT {_HOST} WHERE {where} ORDER BY h.name", args):
         (
             name,
@@ -214,18 +216,22 @@ def hosts(con: sqlite3.Connection, where: str, args: tuple[Any, ...] = ()) -> It
 
 
 def authorities(con: sqlite3.Connection, names: Names, host: str) -> list[AuthorityRow]:
+    """The latest reading of each authority file of a host, by authority and kind."""
     sql = (
-        "SELECT authority, kind, outcome, status, digest, read_at, expires_at, detail, url, truncated FROM authority "
+        "SELECT authority, kind, outcome, status, digest, read_at, expires_at, detail, url, truncated, since FROM authority "
         "WHERE host = ? ORDER BY authority, kind"
     )
     rows = con.execute(sql, (names.host(host),)).fetchall()
     return [
-        AuthorityRow(text_out(a), KIND_OF[k], outcome, status, digest, read, expires, text_out(detail), text_out(url), bool(cut))
-        for a, k, outcome, status, digest, read, expires, detail, url, cut in rows
+        AuthorityRow(
+            text_out(a), KIND_OF[k], outcome, status, digest, read, expires, text_out(detail), text_out(url), bool(cut), since
+        )
+        for a, k, outcome, status, digest, read, expires, detail, url, cut, since in rows
     ]
 
 
 def outbox(con: sqlite3.Connection, limit: int) -> list[OutboxRow]:
+    """The oldest sightings that wait to be forwarded, by seq."""
     sql = "SELECT seq, dst, url, found, depth, kind, hops, via, priority FROM outbox ORDER BY seq LIMIT ?"
     return [
         OutboxRow(seq, dst, Sighting(text_out(url), text_out(found), depth, KIND_OF[kind], hops, text_out(via), priority))
@@ -234,6 +240,7 @@ def outbox(con: sqlite3.Connection, limit: int) -> list[OutboxRow]:
 
 
 def tally(con: sqlite3.Connection) -> Tally:
+    """The counts as the last commit left them; reads no URL row."""
     by_state: dict[tuple[str, str], int] = {}
     others: dict[tuple[str, str], int] = {}
     for page, state, reason, n in con.execute(
@@ -258,6 +265,7 @@ def known(con: sqlite3.Connection, names: Names, key: Key) -> tuple[UrlRow | Cou
 
 
 def acked_end(con: sqlite3.Connection, names: Names, file: str) -> int:
+    """Largest acknowledged end in a segment, 0 when nothing of it was acknowledged."""
     row = con.execute("SELECT acked_end FROM segment WHERE file = ?", (names.word(file),)).fetchone()
     return int(row[0]) if row else 0
 

@@ -174,13 +174,14 @@ def write_hosts(con: sqlite3.Connection, names: Names, rows: Sequence[HostRow]) 
 
 
 def write_authorities(con: sqlite3.Connection, names: Names, rows: Iterable[AuthorityRow]) -> None:
+    """The latest reading replaces the one before, per host, authority and kind."""
     for row in rows:
         host = host_key(row)
         number = names.ensure_host(host, registered_domain(host))
         con.execute(
-            "INSERT OR REPLACE INTO authority VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT OR REPLACE INTO authority VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 number, text_in(row.authority), KIND_CODE[row.kind], row.outcome, row.status, row.digest, row.read_at, row.expires_at,
-                text_in(row.detail), text_in(row.url), row.truncated,
+                text_in(row.detail), text_in(row.url), row.truncated, row.unreachable_since,
             ),
         )  # fmt: skip

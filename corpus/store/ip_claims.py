@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corpus.crawl.cdn import ip_key
-from corpus.crawl.ports import Due, Granted, Held
+from corpus.crawl.claims import Granted, Held
+from corpus.crawl.ports import Due
 from corpus.store.frontier_db import BUSY_MS, translated
 
 _NEVER = Due(0.0, 0.0)
@@ -113,6 +114,14 @@ class SqliteIpClaims:
             self._con.execute(
                 "UPDATE claim SET owner = '', due_set = ?, due_wait = ? WHERE ip = ? AND owner = ?",
                 (due.set_at, due.wait_s, _signed(ip_key(ip)), owner),
+            )
+
+    def end_all(self, due: Due, owner: str = "") -> None:
+        """End every claim that is held (by one owner, if named), because its process is known to be dead; the next holder waits for `due`."""
+        with translated(self.path):
+            self._con.execute(
+                "UPDATE claim SET owner = '', due_set = ?, due_wait = max(?, due_set + due_wait - ?) WHERE owner <> '' AND ? IN ('', owner)",
+                (due.set_at, due.wait_s, due.set_at, owner),
             )
 
     def close(self) -> None:

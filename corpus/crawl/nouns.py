@@ -1,0 +1,208 @@
+"""The crawl's nouns: what flows between its loop, its frontier and its archives. Frozen values, no behaviour.
+
+They stand apart from `ports.py`, which says who must understand them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from corpus.model import CaptureRef, Kind, Sighting, UrlState
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A deadline that survives clock jumps: the store's time when it was set, and a duration from then."""
+
+    set_at: float
+    wait_s: float
+
+    def remaining(self, wall: float) -> float:
+        """Seconds still to wait; a wall clock that ran backwards costs the whole wait, never less."""
+        return self.wait_s - min(max(wall - self.set_at, 0.0), self.wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, already judged: connect to `ip`, nothing else."""
+
+    url: str
+    host: str
+    ip: str
+    kind: Kind = Kind.PAGE
+    headers: tuple[tuple[str, str], ...] = ()
+    """Conditional headers on a recrawl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Vetted addresses of a host (never a refused one), in the order to try them."""
+
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """All that is remembered of a host. `pace_s` is the current gap; `state` is CONTRACT's host state."""
+
+    host: str
+    domain: str
+    state: str = "new"
+    reason: str = ""
+    pace_s: float = 0.0
+    latency_s: float = 0.0
+    latency_median_s: float = 0.0
+    due: Due = Due(0.0, 0.0)
+    """Next contact of this host."""
+    domain_due: Due = Due(0.0, 0.0)
+    """Next contact of its registered domain (one value per domain; the store keeps it once)."""
+    crawl_delay_s: float | None = None
+    strikes: int = 0
+    """Consecutive answers that asked us to back off."""
+    ips: tuple[str, ...] = ()
+    pages: int = 0
+    """Page contacts settled in this crawl, for budgets."""
+    queued: int = 0
+    domain_pages: int = 0
+    """Page contacts of its whole registered domain (the store adds them up; ignored in an ack)."""
+    front: int = 128
+    """Front queue of its best waiting URL, 0 first (`crawl.priority`; the store knows it; ignored in an ack)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityRow:
+    """The latest state of one authority file. `outcome` is `ok`, `absent`, `denied` or `unreachable`."""
+
+    authority: str
+    """`scheme://host:port`, port always given."""
+    kind: Kind
+    outcome: str
+    status: int | None
+    digest: str
+    """SHA-256 (hex) of the body read; empty when there was none."""
+    read_at: float
+    expires_at: float
+    detail: str = ""
+    url: str = ""
+    truncated: bool = False
+    unreachable_since: float | None = None
+    """When it could first not be read, of tries in a row that failed; None when the last one did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedUrl:
+    """A URL at the head of its host's back queue."""
+
+    url: str
+    found: str
+    host: str
+    domain: str
+    kind: Kind
+    depth: int
+    hops: int
+    via: str
+    attempts: int
+    priority: float
+    etag: str = ""
+    last_modified: str = ""
+    content_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a contact (or a decision without one) settled about one URL: the row's new state, whole."""
+
+    url: str
+    state: UrlState
+    reason: str = ""
+    """A code of `corpus.reasons`; empty for the states that need none."""
+    attempts: int = 0
+    due: Due | None = None
+    """When a queued or parked URL may be asked again."""
+    http_status: int | None = None
+    content_type: str = ""
+    fetched_at: float | None = None
+    capture: CaptureRef | None = None
+    segment_end: int = 0
+    """End offset of the capture's last member: what a crash may cut back to."""
+    content_sha256: str = ""
+    simhash: int | None = None
+    near_original: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    target: str = ""
+    """Where a redirect pointed (canonical)."""
+    rule: str = ""
+    """The raw line (or header) that refused, for `why`."""
+    rule_line: int | None = None
+    authority_digest: str = ""
+    """Digest of the authority file that refused: when it changes, the URL returns to `queued`."""
+    protocol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A sighting after the pure URL filters: `excluded` is a reason code, or empty for "may be queued"."""
+
+    sighting: Sighting
+    host: str
+    domain: str
+    excluded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """One transaction's worth of news about one host. Everything in it becomes true together, or nothing does."""
+
+    host: HostRow | None = None
+    settled: tuple[Settled, ...] = ()
+    authorities: tuple[AuthorityRow, ...] = ()
+    own: tuple[Judged, ...] = ()
+    """Links into this partition file, already judged."""
+    foreign: tuple[tuple[int, Sighting], ...] = ()
+    """Links for other files: (destination file, sighting); they go to the outbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    seq: int
+    dst: int
+    sighting: Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one partition file holds: rows by (state, reason), counted exclusions included."""
+
+    by_state: dict[tuple[str, str], int] = field(default_factory=dict)
+    sent: int = 0
+    """Sightings ever put into the outbox."""
+    applied: int = 0
+    """Sightings ever applied from other files."""
+    outbox: int = 0
+    not_pages: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The part of `by_state` that are no pages (sitemaps): known URLs, but not of the funnel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The capture that a revisit or linked copy refers to: canonical URL, and address and date as archived."""
+
+    url: str
+    found: str = ""
+    fetched_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRefusal:
+    """The tombstone of a body that was dropped because its own response said no. `verdict` is another than `no` for what
+    a 304 adds to the signals of a page that is kept."""
+
+    url: str
+    at: float
+    protocol: str
+    raw: str
+    source: str
+    line_no: int | None
+    http_status: int
+    verdict: str = "no"
