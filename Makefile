@@ -38,8 +38,12 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(PYTEST) $(FAST) -m "not slow" -n 2 --dist loadfile
 
-interop: $(STAMP)
+interop: $(STAMP) $(VENV)/.interop
 	$(PYTEST) tests/interop -m "not slow"
+
+$(VENV)/.interop: requirements-interop.txt
+	$(VENV)/bin/pip install -q -r requirements-interop.txt
+	@touch $@
 
 fleet: $(STAMP)
 	$(PYTEST) tests/fleet -m "not slow"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.demo_corpus import DemoCorpus, make_demo
 from tests.services import missing, required
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,3 +31,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.fail(f"required by CORPUS_REQUIRE, and missing: {why}", pytrace=False)
             if why:
                 pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> DemoCorpus:
+    """A finished demo run, made once per test process. To be looked at only; `copy` it to change anything."""
+    return make_demo(tmp_path_factory.mktemp("demo") / "corpus")

@@ -6,7 +6,9 @@ Pure but for reading the files the configuration names. Nothing is fetched and n
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpus.config.load import ConfigError, Problem
@@ -14,16 +16,23 @@ from corpus.config.tree import Config
 from corpus.errors import CorpusError
 from corpus.url.canonical import canonical_url
 
+if TYPE_CHECKING:
+    from corpus.filter.policy import Policy
+
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 DELAY_FLOOR_S = 1.0
 """Below this a pace is accepted only towards addresses we own (`allow_private`) or hosts that agreed (`trusted`)."""
 
 
-def problems(config: Config, *, fetching: bool) -> list[Problem]:
-    """Every mistake beyond the types. `fetching`: the verb will contact hosts, so seeds and contact are needed."""
+def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Problem]:
+    """Every mistake beyond the types. `fetching`: the verb will contact hosts, so seeds and contact are needed.
+
+    `deep`: read lists, models and benchmark files whole, however large, in place of only looking for them.
+    """
     found: list[tuple[str, str, str]] = []
     if fetching:
         found += _identity(config) + _seeds(config) + _scope(config) + _pace(config)
-    found += _networks(config) + _filters(config) + _dedup(config) + _files(config)
+    found += _networks(config) + _filters(config, deep) + _dedup(config) + _files(config) + _publish(config)
     return [_at(config, key, message, hint) for key, message, hint in found]
 
 
@@ -122,9 +131,9 @@ def _networks(config: Config) -> list[tuple[str, str, str]]:
     return found
 
 
-def _filters(config: Config) -> list[tuple[str, str, str]]:
+def _filters(config: Config, deep: bool) -> list[tuple[str, str, str]]:
     from corpus.filter.language import normalise_language
-    from corpus.filter.policy import load_policy
+    from corpus.filter.sources import Sources, open_sources
 
     found = []
     for language in config.corpus.languages:
@@ -133,15 +142,33 @@ def _filters(config: Config) -> list[tuple[str, str, str]]:
         except ValueError as error:
             found.append(("corpus.languages", str(error), ""))
     try:
-        load_policy(policy_name(config))
+        sources = Sources.of(config.filter, config.base)
+        sources.look()
+        if deep:
+            open_sources(sources)
+    except CorpusError as error:
+        key, _, where = error.where.partition(": ")
+        known = key if key.startswith("filter.") else "filter"
+        return [*found, (known, f"{where or error.where}: {error.what}".removeprefix(": "), error.hint)]
+    try:
+        configured_policy(config)
     except CorpusError as error:
         found.append(("filter.policy", str(error.what), error.hint))
     return found
 
 
-def policy_name(config: Config) -> str:
+def configured_policy(config: Config, other: str | None = None) -> Policy:
+    """The policy (or another by name or file), with its signals checked against the sources that are configured. Raises UsageError."""
+    from corpus.filter.policy import load_policy
+    from corpus.filter.sources import Sources
+
+    sources = Sources.of(config.filter, config.base)
+    return load_policy(policy_name(config, other), keys=sources.keys, own=sources.own)
+
+
+def policy_name(config: Config, other: str | None = None) -> str:
     """The policy as `load_policy` takes it: a shipped name, or a file relative to the configuration."""
-    name = config.filter.policy
+    name = other or config.filter.policy
     return str(config.base / name) if "/" in name or name.endswith(".toml") else name
 
 
@@ -152,6 +179,22 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
         found.append(("dedup.ngram", "signatures of scheme a32-1 are made of 5-word shingles", "leave it at 5"))
     if dedup.bands * dedup.rows > 112:
         found.append(("dedup.bands", f"{dedup.bands} bands of {dedup.rows} rows need more than the 112 values of a signature", "lower one of them"))
+    return found
+
+
+def _publish(config: Config) -> list[tuple[str, str, str]]:
+    found, repo = [], config.publish.repo
+    if repo is not None and not _REPO.fullmatch(repo):
+        found.append(("publish.repo", f"not a repository of the hub: {repo[:200]!r}", 'write "owner/name"'))
+    if config.export.versions == "major":
+        found.append(("export.versions", "this version releases the newest version of each page only", 'leave it at "newest"'))
+    if config.publish.card is not None:
+        from corpus.export.words import read_words
+
+        try:
+            read_words(config.base / config.publish.card)
+        except CorpusError as error:
+            found.append(("publish.card", f"{error.where}: {error.what}", error.hint))
     return found
 
 

@@ -1,0 +1,236 @@
+"""The supervisor of a crawl: prepares the folder, starts fetch processes, ends when there is nothing left to ask.
+
+It holds the stage lock and the near-copy index, owns no URL and makes no request. A fetch process that dies is
+replaced after its open segments were cut to what was acknowledged; the supervisor's own death ends its children.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import wait
+from typing import Any
+
+from corpus.app.fetch_process import FetchSpec
+from corpus.app.prepare import Prepared, prepare, recover_worker
+from corpus.app.project import Project
+from corpus.config.tree import Config
+from corpus.crawl.gate import NearIndex
+from corpus.crawl.quota import Shares
+from corpus.crawl.worker import Progress
+from corpus.engine.process import Child, start
+from corpus.errors import CorpusError, WorkerDied
+from corpus.model import Kind
+from corpus.observe.runlog import Reporter
+from corpus.store.locks import stage_lock
+
+POLL_S = 0.05
+RESPAWNS = 3
+"""Deaths of one fetch process before the run stops: past that it is not bad luck."""
+DRAIN_S, KILL_S = 6.0, 9.0
+"""Seconds after the order to end: contacts still running are broken off, then processes still running are killed."""
+COUNTED = ("pages", "requests", "policy_requests", "bytes_wire", "bytes_body")
+
+
+@dataclass(slots=True)
+class CrawlEnd:
+    """How the fetch stage ended: `done`, `budget` or `interrupted`, and the parked hosts by reason."""
+
+    ended: str
+    pages: int = 0
+    requests: int = 0
+    policy_requests: int = 0
+    bytes_wire: int = 0
+    bytes_body: int = 0
+    parked: dict[str, int] = field(default_factory=dict)
+
+
+def crawl(
+    project: Project, crawl_id: str, run_id: str, report: Reporter, stopping: Callable[[], int], *, only: Kind | None = None
+) -> CrawlEnd:
+    """Run the fetch stage to its end. `stopping()` is how often an interrupt was asked for: 1 drains, 2 stops now.
+
+    `only=Kind.ROBOTS` asks for authority files and nothing else (a consent refresh)."""
+    config = project.config
+    with stage_lock(project.layout.locks, "crawl"):
+        prepared = prepare(project)
+        report("crawl", crawl_id=crawl_id, processes=config.crawl.processes, recovered=prepared.recovered, seeds=prepared.seeds)
+        fleet = _Fleet(project, crawl_id, run_id, prepared, report, only)
+        try:
+            return fleet.run(stopping)
+        finally:
+            fleet.close()
+
+
+class _Fleet:
+    def __init__(self, project: Project, crawl_id: str, run_id: str, prepared: Prepared, report: Reporter, only: Kind | None) -> None:
+        self._project, self._config, self._report = project, project.config, report
+        crawl = self._config.crawl
+        limit = None if crawl.max_pages is None else max(crawl.max_pages - prepared.pages, 0)
+        self._shares = None if limit is None else Shares(limit, crawl.processes)
+        self._specs = [
+            FetchSpec(worker, crawl.processes, crawl_id, run_id, self._config, str(self._config.base), self._quota(worker), only)
+            for worker in range(crawl.processes)
+        ]
+        self._near = NearIndex(crawl.near_k, prepared.fingerprints)
+        self._children: dict[int, Child] = {}
+        self._status: dict[int, Progress] = {}
+        self._rounds: dict[int, int] = {}
+        self._dead: list[Progress] = []
+        self._deaths: dict[int, int] = {}
+        self._finished: set[int] = set()
+        self._scan: tuple[int, dict[int, int]] | None = None
+        self._ended = ""
+        self._ordered_at = 0.0
+
+    def run(self, stopping: Callable[[], int]) -> CrawlEnd:
+        started = time.monotonic()
+        for spec in self._specs:
+            self._spawn(spec)
+        broken_off = False
+        while len(self._finished) < len(self._specs):
+            self._listen()
+            if not self._ended:
+                self._ended = self._verdict(time.monotonic() - started, stopping())
+                if self._ended:
+                    self._report("ending", why=self._ended)
+                    self._ordered_at = time.monotonic()
+                    self._tell(("drain",))
+                continue
+            waited = time.monotonic() - self._ordered_at
+            if stopping() > 1 or waited > KILL_S:
+                self._ended = "interrupted" if stopping() else self._ended
+                break  # whoever still runs is killed by `close`; the next run finds all that was acknowledged
+            if waited > DRAIN_S and not broken_off:
+                broken_off = True
+                self._tell(("stop",))
+        return CrawlEnd(self._ended, **{name: self._sum(name) for name in COUNTED}, parked=self._parked())
+
+    def close(self) -> None:
+        for child in self._children.values():
+            child.stop(grace_s=2.0)
+
+    # messages
+    def _spawn(self, spec: FetchSpec) -> None:
+        self._children[spec.worker] = start(f"fetch-{spec.worker}", "corpus.app.fetch_process:main", spec)
+        self._status[spec.worker], self._rounds[spec.worker] = Progress(), 0
+
+    def _tell(self, message: Any) -> None:
+        for worker, child in self._children.items():
+            if worker not in self._finished:
+                child.send(message)
+
+    def _listen(self) -> None:
+        by_connection = {child.connection: worker for worker, child in self._children.items() if worker not in self._finished}
+        for connection in wait(list(by_connection), timeout=POLL_S):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                self._hear(worker, self._children[worker].connection.recv())
+            except (EOFError, ConnectionResetError):
+                self._died(worker)
+        self._progress()
+
+    def _hear(self, worker: int, message: tuple[Any, ...]) -> None:
+        match message:
+            case ("status", facts):
+                self._status[worker] = Progress(**facts)
+                self._rounds[worker] += 1
+            case ("near", pages):
+                self._children[worker].send(("near", self._near.ask(pages)))
+            case ("errand", int(file), _):
+                self._children[file % len(self._specs)].send(("errand", message[2]))
+            case ("errand-done", errand, _, _):
+                self._children[errand.asker].send(message)
+            case ("error", CorpusError() as error):
+                raise error
+            case ("finished",):
+                self._finished.add(worker)
+                self._children[worker].process.join(5.0)
+            case _:
+                raise WorkerDied(f"a fetch process sent {message[:1]!r}, which no one understands", f"fetch-{worker}")
+
+    def _died(self, worker: int) -> None:
+        child = self._children[worker]
+        child.process.join(5.0)
+        self._deaths[worker] = self._deaths.get(worker, 0) + 1
+        self._scan = None
+        self._report("fetch process died", worker=worker, exit_status=child.exit_code(), deaths=self._deaths[worker])
+        if self._deaths[worker] > RESPAWNS:
+            hint = "see the lines above; what it had not acknowledged will be fetched again by the next run"
+            raise WorkerDied(f"died {self._deaths[worker]} times (exit status {child.exit_code()})", f"fetch-{worker}", hint)
+        self._dead.append(self._status[worker])
+        recover_worker(self._project, worker)
+        if self._ended:
+            self._finished.add(worker)
+        else:
+            if self._shares is not None:
+                self._shares.spent(worker, self._status[worker].new_pages)
+            self._spawn(replace(self._specs[worker], quota=self._quota(worker)))
+
+    # decisions
+    def _quota(self, worker: int) -> int | None:
+        return None if self._shares is None else self._shares.limit(worker)
+
+    def _verdict(self, wall_s: float, interrupts: int) -> str:
+        crawl = self._config.crawl
+        if interrupts:
+            return "interrupted"
+        if crawl.max_time is not None and wall_s >= crawl.max_time:
+            return "budget"
+        if crawl.max_bytes is not None and self._sum("bytes_wire") >= crawl.max_bytes:
+            return "budget"
+        if not self._quiet():
+            return ""
+        starving = [worker for worker, status in self._status.items() if status.starving]
+        if starving:
+            return "" if self._dealt_again(starving) else "budget"
+        return "done" if crawl.until == "done" or self._specs[0].only is not None else ""
+
+    def _dealt_again(self, starving: list[int]) -> bool:
+        """Give what nobody else uses to those who can use it; False when the budget is used up."""
+        assert self._shares is not None, "only a budget starves anyone"
+        spent = {worker: status.new_pages for worker, status in self._status.items()}
+        limits = self._shares.deal_again(spent, starving)
+        for worker, limit in limits.items():
+            self._children[worker].send(("quota", limit))
+        self._scan = None
+        return bool(limits)
+
+    def _quiet(self) -> bool:
+        """All idle and everything sent was applied, in two scans of which the second began after the first ended."""
+        statuses = self._status.values()
+        sent, applied = sum(s.sent for s in statuses), sum(s.applied for s in statuses)
+        if not all(s.idle for s in statuses) or sent != applied:
+            self._scan = None
+            return False
+        if self._scan is None or self._scan[0] != sent:
+            self._scan = (sent, dict(self._rounds))
+            self._tell(("scan",))
+            return False
+        return all(self._rounds[worker] > before for worker, before in self._scan[1].items())
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(status, name) for status in [*self._status.values(), *self._dead])
+
+    def _parked(self) -> dict[str, int]:
+        parked: dict[str, int] = {}
+        for status in self._status.values():
+            for reason, hosts in status.parked.items():
+                parked[reason] = parked.get(reason, 0) + hosts
+        return parked
+
+    def _progress(self) -> None:
+        facts: dict[str, int] = {"pages": self._sum("pages"), "requests": self._sum("requests")}
+        for status in self._status.values():
+            for key, value in status.facts.items():
+                facts[key] = facts.get(key, 0) + value
+        self._report("progress", **facts)
+
+
+def crawl_label(config: Config, wall: float) -> str:
+    """The crawl's label for a time: the period it falls into, in UTC (`2026-11`, `2026-W48`, `2026-11-30`, `2026`)."""
+    from datetime import UTC, datetime
+
+    formats = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
+    return datetime.fromtimestamp(wall, UTC).strftime(formats[config.recrawl.period])

@@ -1,0 +1,69 @@
+"""Law C over the whole folder: every known URL, by its latest visit, from `known` to `exported`.
+
+The first two steps come from the frontier and the documents, the rest from the newest release's decisions. No count is
+made to fit: a sum that does not close is a defect, and `verify` says so.
+"""
+
+from __future__ import annotations
+
+from corpus.app.frontier_view import host_states, tally
+from corpus.app.project import Project
+from corpus.app.release import releases
+from corpus.app.views import Views
+from corpus.model import FUNNEL_STAGES, FunnelStep, UrlState
+
+_STORED = frozenset({UrlState.FETCHED.value, UrlState.NOT_MODIFIED.value})
+_PENDING = frozenset({UrlState.QUEUED.value, UrlState.PARKED.value})
+
+_LATE = """
+SELECT f.state, f.reason, count(*) FROM frontier_urls f
+WHERE f.kind = 'page' AND f.state NOT IN ('fetched', 'not-modified') AND f.url_id IN (SELECT url_id FROM measured_documents) GROUP BY 1, 2
+"""
+"""URLs whose page is stored although their latest visit stored nothing (gone by now, refused by now): later steps decide."""
+_TAKEN_IN = """
+SELECT count(DISTINCT url_id) FROM measured_documents WHERE url_id NOT IN (SELECT url_id FROM frontier_urls)
+"""
+_MEASURED = "SELECT count(DISTINCT url_id) FROM measured_documents"
+
+
+def whole_funnel(project: Project) -> list[FunnelStep]:
+    """All eight steps; those after `fetched` are empty until there is a release."""
+    made = releases(project)
+    later = [FunnelStep(s["stage"], s["in"], s["out"], dict(s["dropped"])) for s in made[-1][1]["funnel"]] if made else []
+    first = _fetch_steps(project)
+    missing = FUNNEL_STAGES[len(first) :] if not later else ()
+    return [*first, *later, *(FunnelStep(stage, 0, 0) for stage in missing)]
+
+
+def _fetch_steps(project: Project) -> list[FunnelStep]:
+    known = tally(project)
+    with Views(project) as views:
+        views.make("frontier_urls", "measured_documents")
+        late = {(state, reason): n for state, reason, n in views.connection.execute(_LATE).fetchall()}
+        taken_in, measured = (int(views.connection.execute(q).fetchall()[0][0]) for q in (_TAKEN_IN, _MEASURED))
+    dropped: dict[str, int] = {}
+    pending = 0
+    for (state, reason), n in known.items():
+        lost = n - late.get((state, reason), 0)
+        if state in _PENDING:
+            pending += lost
+        elif state not in _STORED and lost:
+            dropped[reason or state] = dropped.get(reason or state, 0) + lost
+    for code, n in _waits(project, pending).items():
+        dropped[code] = dropped.get(code, 0) + n
+    total = sum(known.values()) + taken_in
+    stored = total - sum(dropped.values())
+    unprocessed = {"unprocessed": stored - measured} if stored != measured else {}
+    return [FunnelStep("known", total, stored, dropped), FunnelStep("fetched", stored, measured, unprocessed)]
+
+
+def _waits(project: Project, total: int) -> dict[str, int]:
+    """What is waited for: queued URLs of a parked host under the host's reason, the rest as `queued`."""
+    found: dict[str, int] = {}
+    for _, state, reason, queued in host_states(project):
+        if queued and state == "parked":
+            found[reason or "backing-off"] = found.get(reason or "backing-off", 0) + queued
+    rest = total - sum(found.values())
+    if rest > 0:
+        found["queued"] = rest
+    return found

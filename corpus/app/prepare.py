@@ -1,0 +1,151 @@
+"""Before a crawl starts: cut what a crash left open, record what was sealed, plant seeds, learn what the gate must know.
+
+Runs in the supervisor under the stage lock, before any fetch process exists, so it may open every partition file.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from corpus.app.fetch_neighbours import claims_path
+from corpus.app.frontier_files import frontier_path, open_file
+from corpus.app.project import Project
+from corpus.app.segments import open_files, record_segment, record_unrecorded
+from corpus.config.check import seed_lines
+from corpus.config.tree import Config
+from corpus.crawl.discover import Router, seed
+from corpus.crawl.gate import Fingerprint
+from corpus.crawl.ports import Ack, Due, Judged
+from corpus.crawl.traps import UrlRules
+from corpus.model import UrlState
+from corpus.store.frontier_schema import from_tail, text_out
+from corpus.store.ip_claims import SqliteIpClaims
+from corpus.store.layout import parse_segment
+from corpus.store.warc_recover import recover_open
+from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import PARTITION_FILES, partition_file
+from corpus.url.scope import UrlScope
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What the supervisor starts with. `pages`: fetched in earlier runs, for `crawl.max_pages`."""
+
+    recovered: int = 0
+    seeds: int = 0
+    pages: int = 0
+    fingerprints: list[Fingerprint] = field(default_factory=list)
+
+
+def url_rules(config: Config) -> UrlRules:
+    """The pure URL filters of a configuration. Without a scope, the seeds' registered domains are the scope."""
+    scope = config.crawl.scope
+    if scope.any or scope.domains or scope.hosts or scope.prefixes:
+        compiled = UrlScope(domains=scope.domains, hosts=scope.hosts, prefixes=scope.prefixes, exclude=scope.exclude, any=scope.any)
+    else:
+        compiled = UrlScope.from_seeds(seed_lines(config)[0], exclude=scope.exclude)
+    return UrlRules(config.crawl, compiled)
+
+
+def prepare(project: Project) -> Prepared:
+    """Make the folder fit to crawl. Raises StoreError when acknowledged bytes are missing."""
+    prepared = Prepared(recovered=recover(project) + record_unrecorded(project))
+    end_claims(project)
+    by_file = _seeds_by_file(project.config)
+    prepared.seeds = sum(map(len, by_file.values()))
+    for number in range(PARTITION_FILES):
+        seeds = by_file.get(number, [])
+        if not seeds and not frontier_path(project.layout, number).exists():
+            continue
+        store = open_file(project.layout, number)
+        try:
+            store.claim("supervisor")
+            clean = store.was_clean()
+            store.commit([Ack(own=(judged,)) for judged in seeds])
+            tally = store.tally()
+            stored = (UrlState.FETCHED.value, UrlState.NOT_MODIFIED.value)
+            for counts, sign in ((tally.by_state, 1), (tally.not_pages, -1)):
+                prepared.pages += sign * sum(n for (state, _), n in counts.items() if state in stored)
+        finally:
+            store.close(clean=clean)
+    if project.config.crawl.near_copies != "store" or prepared.pages:
+        prepared.fingerprints = _fingerprints(project)
+    return prepared
+
+
+def recover(project: Project, worker: int | None = None) -> int:
+    """Cut open segments (of one worker, or all) to their acknowledged ends, seal and record them."""
+    found = [
+        (kind, path)
+        for kind, path in open_files(project)
+        if worker is None or (parse_segment(path.name.split(".warc", 1)[0]) or (worker,))[0] == worker
+    ]
+    if not found:
+        return 0
+    ends = acked_ends(project, [project.layout.relative(path).removesuffix(".open") for _, path in found])
+    sealed = 0
+    for kind, path in found:
+        name = project.layout.relative(path).removesuffix(".open")
+        segment = recover_open(path, ends.get(name, 0), layout=project.layout)
+        if segment is not None:
+            record_segment(project, segment, kind=kind, crawl_id=path.parent.name.removeprefix("crawl_id="))
+            sealed += 1
+    return sealed
+
+
+def recover_worker(project: Project, worker: int) -> int:
+    """After one fetch process died: its open segments and claims only; the others still hold theirs."""
+    end_claims(project, f"fetch-{worker}")
+    return recover(project, worker)
+
+
+def end_claims(project: Project, owner: str = "") -> None:
+    """Claims on addresses of processes that are dead (all, or one): whoever comes next waits one gap."""
+    path = claims_path(project.layout)
+    if path.exists():
+        now = time.time()
+        claims = SqliteIpClaims(path, now)
+        try:
+            claims.end_all(Due(now, max(project.config.crawl.ip_gap_s, project.config.crawl.delay_start)), owner)
+        finally:
+            claims.close()
+
+
+def acked_ends(project: Project, names: list[str]) -> dict[str, int]:
+    """Largest acknowledged end of each segment over all partition files (one worker's group commit may touch several)."""
+    from corpus.app.frontier_files import read_all
+
+    ends: dict[str, int] = {}
+    query = "SELECT w.text, s.acked_end FROM segment s JOIN word w ON w.id = s.file"
+    wanted = set(names)
+    for name, end in read_all(project.layout, query):
+        if name in wanted:
+            ends[name] = max(ends.get(name, 0), int(end))
+    return ends
+
+
+def _seeds_by_file(config: Config) -> dict[int, list[Judged]]:
+    router = Router(url_rules(config))
+    by_file: dict[int, list[Judged]] = {}
+    for url in seed_lines(config)[0]:
+        sighting = seed(url)
+        if sighting is not None:
+            by_file.setdefault(partition_file(registered_domain(host_of(sighting.url))), []).extend(router.judge([sighting]))
+    return by_file
+
+
+def _fingerprints(project: Project) -> list[Fingerprint]:
+    """What the near-copy gate must remember: pages stored whole, in the order they were fetched."""
+    from corpus.app.frontier_files import read_all
+
+    query = (
+        "SELECT h.name, u.tail, lower(hex(v.content_sha256)), v.simhash, v.fetched_at FROM visit v"
+        " JOIN url u ON u.host = v.host AND u.uid = v.uid JOIN host h ON h.id = v.host"
+        " WHERE v.content_sha256 IS NOT NULL AND v.near_original IS NULL AND u.kind = 0"
+    )
+    found = [
+        Fingerprint(from_tail(text_out(tail), text_out(host)), digest, None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF, "", at)
+        for host, tail, digest, simhash, at in read_all(project.layout, query)
+    ]
+    return sorted(found, key=lambda page: (page.fetched_at or 0.0, page.url))

@@ -1,0 +1,181 @@
+"""One run: crawl, process, dedup, export in order, each resumable, and one summary at the end.
+
+`corpus run` again is resume: stages find what is done by their commit records. Every verb that works on a folder goes
+through `Run`, so that each leaves a log and a summary under `runs/<run>/`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import FrameType
+
+from corpus.app.crawl import CrawlEnd, crawl, crawl_label
+from corpus.app.funnel import whole_funnel
+from corpus.app.process import process
+from corpus.app.project import Project
+from corpus.app.release import RELEASE_STAGE, release
+from corpus.app.removals import report_release
+from corpus.app.report import write_report
+from corpus.app.segments import page_segments
+from corpus.app.snapshot import take_snapshot
+from corpus.engine.local import LocalPool
+from corpus.errors import CorpusError, NothingDone
+from corpus.observe.runlog import RunLog, Terminal
+from corpus.observe.summary import FetchTotals, Summary, sentence
+from corpus.observe.usage import cpu_seconds, peak_rss_bytes
+from corpus.store.local_objects import sealed
+from corpus.version import __version__
+
+INTERRUPTED = 130
+RESUME = "interrupted; run the same command again to resume"
+
+
+class Interrupts:
+    """Counts SIGINT and SIGTERM: the first drains, the second stops at once. Installed only in the main thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> int:
+        return self.count
+
+    @contextmanager
+    def installed(self, terminal: Terminal) -> Iterator[None]:
+        """Listen for SIGINT and SIGTERM inside the block."""
+        def hear(_signal: int, _frame: FrameType | None) -> None:
+            self.count += 1
+            terminal("interrupt", what="draining; once more stops at once" if self.count == 1 else "stopping")
+
+        before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Run:
+    """One invocation of a verb on a folder."""
+
+    def __init__(self, project: Project, *, quiet: bool = False) -> None:
+        self.project = project
+        self._started, self._t0 = time.time(), time.monotonic()
+        self.crawl_id = crawl_label(project.config, self._started)
+        self.run_id = f"{datetime.fromtimestamp(self._started, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+        self.terminal = Terminal(quiet=quiet)
+        self.folder = project.layout.run_dir(self.run_id)
+        self.log = RunLog(self.folder / "log.jsonl", self.terminal)
+        self.interrupts = Interrupts()
+        self.fetch_end: CrawlEnd | None = None
+
+    def crawl(self) -> CrawlEnd:
+        with self.interrupts.installed(self.terminal):
+            self.fetch_end = crawl(self.project, self.crawl_id, self.run_id, self.log, self.interrupts)
+        return self.fetch_end
+
+    def process(self) -> None:
+        process(self.project, LocalPool(self.project.config.engine.workers), self.log)
+
+    def export(self, name: str) -> int:
+        """Consent, snapshot, clusters, release. Returns the number of rows."""
+        from corpus.app.refresh import refresh
+
+        with self.interrupts.installed(self.terminal):
+            stale = refresh(self.project, self.log, self.interrupts)
+        snapshot = take_snapshot(self.project, stale=stale)
+        self.log("snapshot", digest=snapshot.digest, segments=len(snapshot.segments), stale_authorities=len(stale))
+        result = release(self.project, snapshot, name, self.log)
+        rows = int(result.manifest["rows"])
+        self.log("release", name=name, rows=rows, shards=len(result.manifest["shards"]), built=result.built)
+        record = self.project.commits.get(RELEASE_STAGE, name)
+        previous = str(record.info.get("previous") or "") if record is not None else ""
+        report_release(self.project, snapshot, result.manifest, previous, self.folder, self.log)
+        return rows
+
+    def finish(self, *, ended: str = "done", exit_code: int = 0, words: str = "") -> Summary:
+        """Write `summary.json` and `report.md`; returns the summary."""
+        steps = whole_funnel(self.project)
+        summary = Summary(
+            self.run_id, self.crawl_id, self.project.config.digest(), __version__, _iso(self._started), _iso(time.time()),
+            ended=ended, exit_code=exit_code, sentence=words or sentence(steps), funnel=steps, fetch=fetch_totals(self.project, self.fetch_end),
+            cpu_s=cpu_seconds(), wall_s=round(time.monotonic() - self._t0, 3), peak_rss_bytes=peak_rss_bytes(),
+        )  # fmt: skip
+        with sealed(self.folder / "summary.json") as part:
+            part.write_text(json.dumps(summary.document(), indent=2, ensure_ascii=False), "utf-8")
+        write_report(self.folder / "report.md", summary)
+        self.log.close()
+        return summary
+
+
+def run_all(project: Project, *, name: str, quiet: bool = False, stages: tuple[str, ...] = ("crawl", "process", "export")) -> Summary:
+    """Run the stages in order and write the summary, also when one of them stops on an error (which is raised again)."""
+    run = Run(project, quiet=quiet)
+    try:
+        ended = "done"
+        if "crawl" in stages:
+            end = run.crawl()
+            ended = end.ended
+            if ended == "interrupted":
+                return run.finish(ended=ended, exit_code=INTERRUPTED, words=RESUME)
+            if stages == ("crawl",) and ended == "done" and not end.parked and not page_segments(project):
+                raise NothingDone("no page was stored")
+        if "process" in stages:
+            run.process()
+        if run.interrupts():
+            return run.finish(ended="interrupted", exit_code=INTERRUPTED, words=RESUME)
+        if "export" in stages:
+            rows = run.export(name)
+            if not rows:
+                return run.finish(ended=ended, exit_code=NothingDone.exit_code)
+        return run.finish(ended=ended)
+    except NothingDone as error:
+        parked = run.fetch_end.parked if run.fetch_end is not None else {}
+        if parked:  # nothing yet is not nothing: these hosts asked us to come back later
+            return run.finish(words=f"nothing is stored yet: {_parked(parked)}; run the same command again later")
+        return run.finish(ended="done", exit_code=error.exit_code, words=why_nothing(project, error))
+    except KeyboardInterrupt:
+        return run.finish(ended="interrupted", exit_code=INTERRUPTED, words=RESUME)
+    except CorpusError as error:
+        with suppress(CorpusError):  # a folder too broken to be counted: the error that is raised again says so
+            run.finish(ended="failed", exit_code=error.exit_code, words=str(error.what))
+        raise
+
+
+def _parked(hosts: dict[str, int]) -> str:
+    return ", ".join(f"{n} host{'s are' if n > 1 else ' is'} parked ({reason})" for reason, n in sorted(hosts.items()))
+
+
+def why_nothing(project: Project, error: NothingDone) -> str:
+    """Zero pages: the reason with most URLs behind it, in one sentence."""
+    steps = whole_funnel(project)
+    return sentence(steps) if steps[0].n_in else f"{error.what}"
+
+
+def fetch_totals(project: Project, end: CrawlEnd | None) -> FetchTotals:
+    """What the fetch stage did in this run, and what the folder holds by status and reason."""
+    from corpus.app.frontier_files import read_all
+    from corpus.app.frontier_view import tally
+
+    totals = FetchTotals(requests=end.requests if end else 0, policy_requests=end.policy_requests if end else 0, pages=end.pages if end else 0)
+    if end is not None:
+        totals.bytes_wire, totals.bytes_body = end.bytes_wire, end.bytes_body
+    for (state, reason), n in tally(project).items():
+        if state == "refused":
+            totals.refused[reason] = totals.refused.get(reason, 0) + n
+        elif state in ("failed", "gone"):
+            totals.failed[reason] = totals.failed.get(reason, 0) + n
+        elif state == "not-modified":
+            totals.not_modified += n
+    for status, n in read_all(project.layout, "SELECT http_status, count(*) FROM visit WHERE http_status IS NOT NULL GROUP BY 1"):
+        totals.by_status[str(status)] = totals.by_status.get(str(status), 0) + n
+    return totals
+
+
+def _iso(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

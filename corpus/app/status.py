@@ -1,0 +1,50 @@
+"""What a folder holds, in counts. Read-only, beside a running crawl."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from corpus.app.frontier_files import read_all
+from corpus.app.frontier_view import tally
+from corpus.app.process import map_records
+from corpus.app.project import Project
+from corpus.app.release import releases
+from corpus.app.segments import page_segments
+from corpus.store.locks import holder
+
+PARKED_SHOWN = 50
+
+
+def status(project: Project) -> dict[str, Any]:
+    """Counts by state and reason, parked hosts with their reason, and who holds the folder."""
+    hosts: dict[tuple[str, str], int] = {}
+    parked: list[dict[str, Any]] = []
+    for host, state, reason, queued, next_contact in read_all(
+        project.layout, "SELECT host, state, reason, queued, next_contact FROM hosts"
+    ):
+        hosts[state, reason] = hosts.get((state, reason), 0) + 1
+        if state == "parked" and len(parked) < PARKED_SHOWN:
+            at = datetime.fromtimestamp(next_contact, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            parked.append({"host": host, "reason": reason, "queued": queued, "next_contact": at})
+    return {
+        "urls": _rows(tally(project)),
+        "hosts": _rows(hosts),
+        "parked": sorted(parked, key=lambda row: str(row["host"])),
+        "segments": len(page_segments(project)),
+        "measured": len(map_records(project)),
+        "releases": [name for name, _ in releases(project)],
+        "running": _running(project),
+    }
+
+
+def _rows(counts: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
+    return [{"state": state, "reason": reason, "n": n} for (state, reason), n in sorted(counts.items())]
+
+
+def _running(project: Project) -> str:
+    for stage in ("crawl", "process", "export"):
+        found = holder(project.layout.locks / f"{stage}.lock")
+        if found:
+            return f"{stage} by process {found.get('pid')} on {found.get('host')}"
+    return ""

@@ -1,0 +1,31 @@
+"""`corpus check`: every problem at once."""
+
+from __future__ import annotations
+
+import click
+
+from corpus.cli.options import as_json, emit
+
+
+@click.command(name="check")
+@click.option("-c", "--config", "config_file", default="corpus.toml", metavar="FILE", show_default=True, help="Configuration.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one key; repeatable.")
+@as_json
+def command(config_file: str, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Name every problem of the configuration with file, line and key. Nothing is fetched."""
+    from dataclasses import asdict
+
+    from corpus.config.check import problems
+    from corpus.config.load import ConfigError, load_config
+
+    try:
+        found = problems(load_config(config_file, overrides=overrides), fetching=True, deep=True)
+    except ConfigError as error:
+        found = list(error.problems)
+    if as_json:
+        emit({"problems": [asdict(problem) for problem in found]})
+    else:
+        for problem in found:
+            click.echo(str(problem))
+        click.echo(f"{len(found)} problems, nothing was fetched" if found else "no problems found")
+    return 2 if found else 0

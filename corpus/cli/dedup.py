@@ -1,0 +1,30 @@
+"""`corpus dedup`: clusters of the newest snapshot."""
+
+from __future__ import annotations
+
+import click
+
+from corpus.cli.options import as_json, emit, with_config
+from corpus.config.tree import Config
+
+
+@click.command(name="dedup")
+@with_config()
+@as_json
+def command(config: Config, as_json: bool) -> None:
+    """Cluster near-duplicates over everything measured so far; policies and consent play no part in it."""
+    from corpus.app.project import open_project
+    from corpus.app.release import dedup
+    from corpus.app.snapshot import take_snapshot
+    from corpus.app.views import Views
+    from corpus.observe.runlog import Terminal
+
+    project = open_project(config, create=False)
+    dedup(project, take_snapshot(project), Terminal())
+    query = "SELECT count(DISTINCT cluster_id) AS clusters, count(*) AS documents, count(*) - count(DISTINCT cluster_id) AS copies FROM clusters"
+    with Views(project) as views:
+        counts = views.query(query).to_pylist()[0]
+    if as_json:
+        emit(counts)
+    else:
+        click.echo(f"{counts['documents']} documents in {counts['clusters']} clusters, {counts['copies']} of them copies")

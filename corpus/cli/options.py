@@ -1,0 +1,49 @@
+"""The options every verb shares, and how results are printed."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from corpus.config.tree import Config
+
+
+def with_config(*, fetching: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `-c` and `--set`; the verb receives a checked `config` as its first argument."""
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option("-c", "--config", "config_file", default="corpus.toml", metavar="FILE", show_default=True, help="Configuration.")
+        @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one key; repeatable.")
+        @functools.wraps(verb)
+        def wrapper(config_file: str, overrides: tuple[str, ...], **arguments: Any) -> Any:
+            return verb(load(config_file, overrides, fetching=fetching), **arguments)
+
+        return wrapper
+
+    return decorate
+
+
+def load(config_file: str, overrides: tuple[str, ...], *, fetching: bool) -> Config:
+    """The checked configuration, or ConfigError with every problem."""
+    from corpus.config.check import require
+    from corpus.config.load import load_config
+
+    return require(load_config(config_file, overrides=overrides), fetching=fetching)
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
+
+
+def emit(document: Any) -> None:
+    """One JSON document on stdout. Times must already be text; anything else unknown is an error of ours."""
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2, sort_keys=False, allow_nan=False))
+
+
+def clean(text: str) -> str:
+    """Crawled text made safe for a terminal: control characters (escape sequences too) become visible."""
+    return "".join(ch if ch.isprintable() or ch in "\n\t" else f"\\x{ord(ch):02x}" if ord(ch) < 256 else "\ufffd" for ch in text)
