@@ -156,8 +156,8 @@ def _unread(states: tuple[FileState, ...]) -> list[Always]:
 def _licences(selection: Selection, states: tuple[FileState, ...], base: str) -> tuple[tuple[str, ...], tuple[Licence, ...]]:
     """Documents to fetch, and what those at hand (or missing) say. One without an address stands for any advertised.
 
-    Only the first document on the authority's own registered domain is worth a request: others hold the authority until
-    somebody supplies them.
+    Only documents on the authority's own registered domain are worth a request: others hold the authority until somebody
+    supplies them.
     """
     by_url = {_absolute(base, state.url) if state.url else "": state for state in states}
     anywhere = by_url.get("")
@@ -173,7 +173,7 @@ def _licences(selection: Selection, states: tuple[FileState, ...], base: str) ->
         elif state is not None:
             read.append(read_licence(state, url, owner))
             wanted.append(url)
-        elif wanted or registered_domain(host_of(url)) != registered_domain(host_of(base)):
+        elif registered_domain(host_of(url)) != registered_domain(host_of(base)):
             read.append(Licence(Origin(url), "elsewhere", url, ()))
         else:
             read.append(read_licence(None, url, owner))

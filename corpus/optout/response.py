@@ -20,7 +20,7 @@ from corpus.optout.evidence import Origin, stated
 from corpus.optout.filestate import FileState
 from corpus.optout.links import advertised_licences
 from corpus.optout.match import target_of
-from corpus.optout.robots_tag import Tag, TagReading, read_tags
+from corpus.optout.robots_tag import Tag, TagReading, expired_by, read_tags
 from corpus.optout.rsl import licence_scope, read_licence
 from corpus.optout.settings import OptoutSettings
 from corpus.optout.status import CHALLENGE, LICENCE, StatusRow, retry_after_s, status_row
@@ -143,6 +143,34 @@ def union(verdicts: Sequence[ResponseVerdict], settings: OptoutSettings) -> Resp
         reason=last.reason or reason,
         images=all(verdict.images for verdict in verdicts),
     )
+
+
+def unread_licences(verdict: ResponseVerdict) -> tuple[str, ...]:
+    """Documents whose reading could still change this verdict: none where something else refuses as well."""
+    against = [item for item in verdict.evidence if item.verdict == "no"]
+    unread = [item.source for item in against if _is_unread(item)]
+    return tuple(dict.fromkeys(unread)) if verdict.keeps and len(unread) == len(against) else ()
+
+
+def reread(
+    evidence: Iterable[Evidence], url: str, at: float, licences: Mapping[str, FileState], settings: OptoutSettings
+) -> tuple[Evidence, ...]:
+    """What statements kept from an earlier response come to now: documents read since are read, dates that passed have passed."""
+    found: list[Evidence] = []
+    for item in evidence:
+        state = licences.get(item.source) if _is_unread(item) and settings.rsl else None
+        if state is not None:
+            found.extend(licence_scope(read_licence(state, item.source, authority_of(url))).at(target_of(url)))
+        elif expired_by(item, at):
+            found.append(replace(item, axis="use", verdict="no"))
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+def _is_unread(item: Evidence) -> bool:
+    """The mark of a document that a response advertised and that was not at hand."""
+    return item.protocol == "rsl" and item.verdict == "no" and not item.file_digest and item.raw == item.source != ""
 
 
 def _row(status: int, headers: tuple[tuple[str, str], ...], by_name: Mapping[str, list[str]]) -> StatusRow:

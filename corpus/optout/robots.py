@@ -14,6 +14,7 @@ from typing import NamedTuple
 from corpus.optout.lines import printable, split_lines, strip
 
 CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, DELAY = "content-signal", "content-usage", "license", "crawl-delay"
+_OF_USE = frozenset({CONTENT_SIGNAL, CONTENT_USAGE})
 
 
 class Rule(NamedTuple):
@@ -62,9 +63,12 @@ class Group:
 
         Per kind: those below the agent's own line; where it has none there, those its list already held above it
         (agent lines that share their rules share their signals, but an agent's own statement replaces a borrowed one).
+        Both kinds that speak of use count as one: a borrowed permission must not outlive a replaced refusal.
         """
         place = next((n for n, agent in enumerate(self.agents) if (agent.star if token is None else token in agent.names)), 0)
         own = {signal.kind for above, signal in self.signals if above > place}
+        if own & _OF_USE:
+            own |= _OF_USE
         return tuple(signal for above, signal in self.signals if above > place or signal.kind not in own)
 
 

@@ -142,6 +142,17 @@ def _said(value: str, tag: Tag, item: Directive, at: float) -> Evidence:
     )
 
 
+def expired_by(item: Evidence, at: float) -> bool:
+    """Whether a statement kept from an earlier reading holds an `unavailable_after` date that has passed by `at`."""
+    if item.verdict == "no" or item.protocol not in {"x-robots-tag", "meta-robots"}:
+        return False
+    in_meta = item.protocol == "meta-robots"
+    value = item.raw.partition(">" if in_meta else ":")[2]
+    found = directives(value, item.agent if in_meta else "")
+    dates = [epoch_of(each.argument) for each in found if each.word in _EXPIRY and each.agent == item.agent]
+    return any(date is not None and date <= at for date in dates)
+
+
 def epoch_of(text: str) -> float | None:
     """Epoch seconds of an ISO 8601 or RFC 822-like date; without a zone it is UTC; None when unreadable."""
     words = text.strip()

@@ -180,10 +180,14 @@ class Licence(NamedTuple):
 
 
 def read_licence(state: FileState | None, url: str, authority: str) -> Licence:
-    """The licence behind an advertised URL, for pages of `authority` (`authority_of`); None: it has not been fetched."""
+    """The licence behind an advertised URL, for pages of `authority` (`authority_of`); None: it has not been fetched.
+
+    What cannot be read now is unread; what is not there is no licence."""
     origin = Origin(url) if state is None else Origin(state.url or url, state.digest, state.read_at)
     if state is None:
         return Licence(origin, "unread", url, ())
+    if state.outcome == "unreachable":
+        return Licence(origin, "unread", state.detail or url, ())  # [P] a server in trouble has not said no yet: asked again
     if state.outcome != "ok":
         return Licence(origin, "invalid", state.detail or state.outcome, ())
     document = parse_rsl(state.body)

@@ -55,6 +55,10 @@ def status_row(status: int) -> StatusRow:
     return _CLIENT if 400 <= status < 500 else _SERVER
 
 
+MAX_WAIT_S = 400 * 86_400.0
+"""A longer wait says "never"; it is cut here so that no arithmetic downstream meets an absurd number."""
+
+
 def retry_after_s(values: Iterable[str], date: str | None, at: float) -> float | None:
     """Seconds to wait by `Retry-After`: a number, or a date counted from the answer's own `Date` (else from `at`)."""
     waits = []
@@ -65,4 +69,4 @@ def retry_after_s(values: Iterable[str], date: str | None, at: float) -> float |
         elif (then := epoch_of(word)) is not None:
             now = epoch_of(date) if date else None
             waits.append(max(0.0, then - (at if now is None else now)))
-    return max(waits, default=None)
+    return min(max(waits), MAX_WAIT_S) if waits else None

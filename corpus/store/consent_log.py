@@ -1,4 +1,4 @@
-"""What sites said about us, and when: an append-only log of authority files and page-level refusals.
+"""What sites said about us, and when: an append-only log of authority files and of what responses said.
 
 Each append is one create-only object, durable when the call returns; each body is kept once, under its digest. A
 `Watermark` names exactly the objects read, so a release can be decided again, years later, from the same words.
@@ -18,6 +18,7 @@ from corpus.store.objects import ObjectStore, put_same
 
 _LOG = "consent/log/"
 _FILES = "consent/files/"
+_POLICIES = "consent/policies/"
 _KNOWN_MAX = 100_000
 AUTHORITY_FILES = ("robots", "tdmrep", "ai-txt", "rsl")
 AUTHORITY_OUTCOMES = ("ok", "absent", "denied", "unreachable")
@@ -37,6 +38,10 @@ class AuthorityRead:
     detail: str = ""
     truncated: bool = False
     headers: tuple[tuple[str, str], ...] = ()
+    origin: str = "crawl"
+    """`crawl`, or `archive` for a reading that somebody else made."""
+    policy: str = ""
+    """Version of the reader, table and settings that decided with it (`optout.policy`); empty when nothing did yet."""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "authority", **asdict(self)}
@@ -62,6 +67,8 @@ class Refusal:
     source: str = ""
     line_no: int | None = None
     http_status: int | None = None
+    policy: str = ""
+    file_digest: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "refusal", **asdict(self)}
@@ -71,8 +78,34 @@ class Refusal:
         return cls(**{key: value[key] for key in value if key != "kind"})
 
 
-Entry = AuthorityRead | Refusal
-_KINDS: dict[str, type[AuthorityRead] | type[Refusal]] = {"authority": AuthorityRead, "refusal": Refusal}
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a response without a body of its own (a 304) adds to the signals of the copy that is kept; it refuses nothing."""
+
+    url: str
+    at: float
+    protocol: str
+    raw: str
+    verdict: str
+    source: str = ""
+    http_status: int | None = None
+    policy: str = ""
+    file_digest: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "statement", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        return cls(**{key: value[key] for key in value if key != "kind"})
+
+
+Entry = AuthorityRead | Refusal | Statement
+_KINDS: dict[str, type[AuthorityRead] | type[Refusal] | type[Statement]] = {
+    "authority": AuthorityRead,
+    "refusal": Refusal,
+    "statement": Statement,
+}
 
 
 def parse_entry(value: Mapping[str, Any]) -> Entry:
@@ -114,7 +147,7 @@ class ConsentLog:
 
         `bodies` maps SHA-256 hex to bytes; StoreError when one is not what its digest says, or an entry is malformed.
         """
-        typed = [entry if isinstance(entry, AuthorityRead | Refusal) else parse_entry(entry) for entry in entries]
+        typed = [entry if isinstance(entry, AuthorityRead | Refusal | Statement) else parse_entry(entry) for entry in entries]
         for digest, body in (bodies or {}).items():
             self._put_body(digest, body)
         if not typed:
@@ -142,6 +175,18 @@ class ConsentLog:
         """Everything in the log now. Reads objects it has not seen before."""
         names = self.objects.list(_LOG)
         return Watermark.of((name, self._digest(name)) for name in names)
+
+    def declare(self, version: str, policy: Mapping[str, Any]) -> None:
+        """Keep what a policy version stands for (settings, token, tables), once."""
+        put_same(self.objects, f"{_POLICIES}{version}.json", canonical_json({"version": version, **policy}))
+
+    def policies(self) -> dict[str, dict[str, Any]]:
+        """Every policy that decided here, by version."""
+        found = {}
+        for name in self.objects.list(_POLICIES):
+            value = json.loads(self.objects.get(name))
+            found[str(value["version"])] = value
+        return found
 
     def body(self, digest: str) -> bytes:
         """The body of an authority file. Raises StoreError when it is missing or damaged."""

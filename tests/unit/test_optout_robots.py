@@ -85,6 +85,9 @@ def test_an_own_statement_replaces_a_borrowed_one() -> None:
     shared = "User-agent: *\nContent-Signal: ai-train=no\n\nUser-agent: CorpusBot\nAllow: /\n"
     assert _judge(shared).use is Use.NO
     assert _judge(shared + "Content-Signal: ai-train=yes\n").use is Use.YES
+    mixed = "User-agent: *\nContent-Signal: ai-train=no\nContent-Usage: train-ai=y\nUser-agent: CorpusBot\n"
+    assert _judge(mixed).use is Use.NO
+    assert _judge(mixed + "Content-Signal: /elsewhere ai-train=no\n").use is Use.UNKNOWN
 
 
 @pytest.mark.parametrize(
