@@ -47,11 +47,11 @@ def read_answer(errand: Errand, result: FetchResult, settings: OptoutSettings) -
         return Read("unreachable" if result.status is None else state.outcome, f"{result.failure.value}: {result.detail}"[:300], state)
     if result.status in REDIRECTS:
         target = fetch_url(_joined(errand.url, result.header("location") or ""))
-        if target is None or target == errand.url:
+        if target is None:
             return Read("unreachable", "a redirect without a usable target")
-        if errand.hops < HOPS_MAX:
+        if errand.hops < HOPS_MAX and target != errand.url:  # to itself: asking five times more would find the same
             return Follow(target, errand.hops + 1)
-        return _classified(errand, result.status, errand.hops + 1, b"", result.headers, "", settings)
+        return _classified(errand, result.status, HOPS_MAX + 1, b"", result.headers, "", settings)
     read = _classified(errand, result.status, errand.hops, result.decoded, result.headers, result.truncated, settings)
     if read.outcome == "absent" and errand.kind is Kind.AI_TXT and errand.url.endswith(PATHS[Kind.AI_TXT][0]) and not errand.hops:
         second = PATHS[Kind.AI_TXT][1]
@@ -69,12 +69,17 @@ def _classified(
     return Read(state.outcome, state.detail, state, body if state.outcome == "ok" else b"")
 
 
-def row_of(errand: Errand, answer: Read, wall: float, settings: OptoutSettings, *, pace_s: float) -> AuthorityRow:
+def row_of(
+    errand: Errand, answer: Read, wall: float, settings: OptoutSettings, *, pace_s: float, before: AuthorityRow | None = None
+) -> AuthorityRow:
     """The row to remember: readable files for `robots_ttl`, unreadable ones until the host's pace (which trouble has
-    already doubled) allows another try."""
+    already doubled) allows another try. `before` is what was known of the file so far."""
     state = answer.state
     wait = settings.robots_ttl if answer.outcome != "unreachable" else min(pace_s, settings.robots_ttl)
-    url = errand.authority + PATHS[errand.kind][0] if errand.kind in PATHS else errand.url
+    url = asked_at(errand)
+    since = None
+    if answer.outcome == "unreachable":
+        since = wall if before is None or before.unreachable_since is None else before.unreachable_since
     return AuthorityRow(
         errand.authority,
         errand.kind,
@@ -86,7 +91,13 @@ def row_of(errand: Errand, answer: Read, wall: float, settings: OptoutSettings, 
         detail=answer.detail,
         url=url,
         truncated=state.truncated if state else False,
+        unreachable_since=since,
     )
+
+
+def asked_at(errand: Errand) -> str:
+    """The file's own address, not where redirects led."""
+    return errand.authority + PATHS[errand.kind][0] if errand.kind in PATHS else errand.first or errand.url
 
 
 def _joined(base: str, location: str) -> str:

@@ -2,7 +2,9 @@
 
 Order inside a batch: captures are appended, then synced, then the consent log is appended, then each partition file
 commits its acknowledgements. So an acknowledged page is always on disk, and a crash leaves at worst captures that no
-one acknowledged. Afterwards links travel: outbox rows to their owners, waiting batches into our own files.
+one acknowledged. Links into our own files are written before the pages that hold them are acknowledged (a URL that is
+known too early is only known; one forgotten would be lost); links for other processes wait in the outbox of the
+acknowledging transaction, and travel afterwards.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ from corpus.crawl.ports import (
     CaptureSink,
     ConsentSink,
     FrontierStore,
+    HostRow,
     Inbox,
+    Judged,
+    Original,
     OutboxRow,
     Request,
     ResponseRefusal,
     Settled,
 )
-from corpus.model import CaptureRef, Response
+from corpus.model import CaptureRef, Response, Sighting
+from corpus.url.host import host_of
 
 OUTBOX_BATCH = 4096
 GROUP_PAGES = 500
@@ -45,6 +51,8 @@ class CaptureJob:
     fingerprint: Fingerprint | None = None
     policy: bool = False
     sealed: bool = False
+    revisit_of: Original | None = None
+    """The capture that a 304 confirms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +62,16 @@ class Settlement:
     file: int
     ack: Ack
     capture: CaptureJob | None = None
+    sightings: tuple[Sighting, ...] = ()
+    """Links, not yet judged: they find their owners here."""
     refusals: tuple[ResponseRefusal, ...] = ()
     bodies: Mapping[str, bytes] = field(default_factory=dict)
-    authorities: tuple[AuthorityRow, ...] = ()
+    reopen: tuple[AuthorityRow, ...] = ()
+    """Authority files that say something else than before: what they refused is asked about again."""
+
+    def of(self, host: HostRow) -> Settlement:
+        """The same with a newer row of its host."""
+        return replace(self, ack=replace(self.ack, host=host))
 
 
 @dataclass(slots=True)
@@ -101,12 +116,15 @@ class Committer:
             acks.setdefault(settlement.file, []).append(self._store(settlement, copy))
         for sink in self._sinks.values():
             sink.sync()
-        authorities = [row for s in batch for row in s.authorities]
+        authorities = [row for s in batch for row in s.ack.authorities]
         refusals = [refusal for s in batch for refusal in s.refusals]
         if authorities or refusals:
             self._consent.append(authorities, refusals, {k: v for s in batch for k, v in s.bodies.items()})
+        for file, links in sorted(self._links(batch, acks).items()):
+            self._awake(done, file, self._files[file].commit([Ack(own=tuple(links))]))
         for file, rows in sorted(acks.items()):
             self._awake(done, file, self._files[file].commit(rows))
+        self._reopen(done, batch)
         self._forward(done)
         self._receive(done)
         self._count(done)
@@ -153,6 +171,10 @@ class Committer:
         return replace(ack, settled=(first, *ack.settled[1:]))
 
     def _append(self, sink: CaptureSink, job: CaptureJob, metadata: dict[str, str], copy: NearCopy | None) -> tuple[CaptureRef, int]:
+        if job.revisit_of is not None:
+            return sink.append_revisit(
+                job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata, original=job.revisit_of
+            )
         if copy is not None and self._near_copies == "link":
             if copy.identical:
                 return sink.append_revisit(
@@ -167,6 +189,31 @@ class Committer:
         return sink.append(job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata)
 
     # links
+    def _links(self, batch: Sequence[Settlement], acks: dict[int, list[Ack]]) -> dict[int, list[Judged]]:
+        """Links by those of our files that own them; links for other processes join the acks of their pages.
+
+        A link that stands on many pages of a batch is judged once for each way it was found.
+        """
+        found = self._router.by_file(sighting for settlement in batch for sighting in settlement.sightings)
+        theirs = {sighting: file for file, sightings in found.items() if file not in self._files for sighting in sightings}
+        if theirs:
+            place = dict.fromkeys(acks, 0)
+            for settlement in batch:
+                at = place[settlement.file]
+                place[settlement.file] += 1
+                foreign = tuple((theirs[sighting], sighting) for sighting in settlement.sightings if sighting in theirs)
+                if foreign:
+                    acks[settlement.file][at] = replace(acks[settlement.file][at], foreign=foreign)
+        return {file: self._router.judge(sightings) for file, sightings in found.items() if file in self._files}
+
+    def _reopen(self, done: Committed, batch: Sequence[Settlement]) -> None:
+        """What a changed authority file refused gets back in line."""
+        for settlement in batch:
+            for row in settlement.reopen:
+                host = host_of(row.authority)
+                if self._files[settlement.file].reopen(host, row.authority, row.kind, row.digest):
+                    done.awake[host] = settlement.file
+
     def _forward(self, done: Committed) -> None:
         """Outbox rows to their owners: straight into a file of ours, else published. Forgotten only when durable there."""
         for src, store in self._files.items():
@@ -185,11 +232,25 @@ class Committer:
 
     def _receive(self, done: Committed) -> None:
         for dst, store in self._files.items():
-            for name in self._inbox.waiting(dst):
+            for name in self._arrived(dst):
                 src, rows = self._inbox.read(name)
                 judged = self._router.judge([sighting for _, sighting in rows])
                 self._awake(done, dst, store.apply(src, [(seq, j) for (seq, _), j in zip(rows, judged, strict=True)]))
                 self._inbox.drop(name)
+
+    def _arrived(self, dst: int) -> list[str]:
+        """Batches to apply now, oldest first, none left out before the last one.
+
+        A folder that is listed while it grows may show a batch and not an earlier one; the mark would then pass over it.
+        What a first listing shows was complete before a second one began, so the second shows all that came before it.
+        """
+        first = self._inbox.waiting(dst)
+        if not first:
+            return []
+        seen = set(first)
+        again = self._inbox.waiting(dst)
+        last = max(n for n, name in enumerate(again) if name in seen)
+        return again[: last + 1]
 
     def _count(self, done: Committed) -> None:
         for store in self._files.values():
@@ -201,6 +262,3 @@ class Committer:
     def _awake(self, done: Committed, file: int, hosts: Sequence[str]) -> None:
         for host in hosts:
             done.awake[host] = file
-
-
-Flush = Callable[[Sequence[Settlement]], Committed]

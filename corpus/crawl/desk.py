@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from corpus.crawl.ports import HostRow, QueuedUrl
 from corpus.model import Kind
+
+if TYPE_CHECKING:
+    from corpus.crawl.answers import Undecided
 
 HEADS = 8
 """URLs read from the store at a time per host."""
@@ -19,13 +23,21 @@ HEADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """A redirect hop of an authority file, to be asked of another host for the host it binds."""
+    """One request for an authority file. `url` is where it is asked now, after `hops` redirects; `for_host` is the host
+    whose authority it binds, and `asker` the process that owns that host (-1: this one)."""
 
     authority: str
     kind: Kind
     url: str
     hops: int
     for_host: str
+    asker: int = -1
+    first: str = ""
+    """Where it was first asked for, once it was redirected."""
+
+    def asked_by(self, worker: int) -> Errand:
+        """The same errand, on its way to another process."""
+        return replace(self, asker=worker)
 
 
 @dataclass(slots=True)
@@ -38,17 +50,25 @@ class Desk:
     taken: dict[str, int] = field(default_factory=dict)
     """URL → settlements under way that touch it."""
     errands: deque[Errand] = field(default_factory=deque)
+    undecided: list[Undecided] = field(default_factory=list)
+    """Pages in hand that wait for a licence document."""
     visits: int = 0
     unsettled: int = 0
     """Settlements handed in and not yet durable; a desk with any is kept."""
     authorities: set[str] = field(default_factory=set)
+    known: bool = False
+    """The store's rows of its authorities have been read."""
+    asking: set[tuple[str, Kind]] = field(default_factory=set)
+    """Authority files being asked for right now (a trusted host may have several visits at once)."""
     suspended: bool = False
-    """An errand for this host is under way elsewhere."""
+    """An errand for this host is under way elsewhere: it judges none of its own URLs, and runs errands for others."""
     idle: bool = False
     """Nothing was left to ask when it was last looked at."""
 
     def refill(self, fresh: Iterable[QueuedUrl]) -> None:
-        self.heads.extend(queued for queued in fresh if queued.url not in self.taken)
+        """Take in heads read from the store; what is in hand or in line already stays out (two visits may read at once)."""
+        have = {queued.url for queued in self.heads}
+        self.heads.extend(queued for queued in fresh if queued.url not in self.taken and queued.url not in have)
 
     def take(self) -> QueuedUrl | None:
         """The next head; it is in our hands from now on."""

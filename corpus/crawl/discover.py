@@ -6,7 +6,7 @@ URL. Order does not matter: the store keeps the smallest (depth, hops) of all si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from corpus.crawl.ports import Judged, QueuedUrl
 from corpus.crawl.sitemap import SitemapUrl
@@ -24,7 +24,9 @@ def page_links(page: Page, of: QueuedUrl) -> list[Sighting]:
 
 
 def redirect(location: str, of: QueuedUrl) -> Sighting | None:
-    """The target of a redirect: as deep as its source, one hop further. None when it is not an http(s) URL."""
+    """The target of a redirect: as deep as its source, one hop further. None when there is none, or no http(s) URL."""
+    if not location.strip():  # it would resolve to the page itself
+        return None
     found = fetch_url(location, of.found)
     url = canonical_url(location, of.found)
     if url is None or found is None:
@@ -68,13 +70,10 @@ class Router:
             judged.append(Judged(sighting, host, registered_domain(host), self._rules.judge(sighting)))
         return judged
 
-    def split(self, sightings: Sequence[Sighting], own_file: int) -> tuple[tuple[Judged, ...], tuple[tuple[int, Sighting], ...]]:
-        """(judged links of our own file, (file, sighting) of all others)."""
-        own, foreign = [], []
-        for sighting in sightings:
-            file = partition_file(registered_domain(host_of(sighting.url)))
-            if file == own_file:
-                own.append(sighting)
-            else:
-                foreign.append((file, sighting))
-        return tuple(self.judge(own)), tuple(foreign)
+    @staticmethod
+    def by_file(sightings: Iterable[Sighting]) -> dict[int, list[Sighting]]:
+        """Sightings by the partition file that owns them, each once, in order."""
+        files: dict[int, list[Sighting]] = {}
+        for sighting in dict.fromkeys(sightings):
+            files.setdefault(partition_file(registered_domain(host_of(sighting.url))), []).append(sighting)
+        return files

@@ -206,3 +206,5 @@ class ResponseRefusal:
     line_no: int | None
     http_status: int
     verdict: str = "no"
+    file_digest: str = ""
+    """Of the licence document that the response advertised, where that is what refuses."""

@@ -110,6 +110,10 @@ class FrontierStore(Protocol):
 
     def host(self, host: str) -> HostRow | None: ...
 
+    def parked(self) -> list[tuple[str, str]]:
+        """(host, reason) of every host with parked URLs, whether or not the host itself is parked."""
+        ...
+
     def heads(self, host: str, limit: int) -> list[QueuedUrl]:
         """The next URLs of a host by (priority, depth, url_id) that are due; read-only: taking moves nothing.
 

@@ -6,13 +6,13 @@ names the row's new state, the links that follow, and in which archive the captu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from corpus.crawl.discover import redirect
 from corpus.crawl.ports import Due, QueuedUrl, ResponseRefusal, Settled
 from corpus.crawl.retry import GiveUp, ParkUrl, Requeue, next_step
 from corpus.crawl.settings import CrawlSettings
-from corpus.model import Failed, Failure, Kind, Response, Sighting, UrlState
+from corpus.model import Failed, Failure, Kind, Response, Sighting, UrlState, Use
 from corpus.optout.response import ResponseVerdict
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -22,7 +22,7 @@ GONE = {404: "http-404", 410: "http-410"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`archive` is `pages`, `policy`, `sealed` or empty (nothing is kept). `park`: (reason, seconds) for the whole host."""
+    """`archive` is `pages`, `revisit`, `policy`, `sealed` or empty (nothing is kept). `park`: (reason, seconds) for the whole host."""
 
     settled: Settled
     sightings: tuple[Sighting, ...] = ()
@@ -31,7 +31,8 @@ class Outcome:
     """Whether the body's links may be followed (the caller holds the parsed page)."""
     refusals: tuple[ResponseRefusal, ...] = ()
     park: tuple[str, float] | None = None
-    facts: dict[str, int] = field(default_factory=dict)
+    again: QueuedUrl | None = None
+    """The same page under another spelling: ask for this at once, and settle nothing yet."""
 
 
 def failed(queued: QueuedUrl, result: Failed, settings: CrawlSettings, *, pace_s: float, wall: float) -> Outcome:
@@ -51,15 +52,17 @@ def answered(
         return _refused(queued, response, REFUSING[status], verdict, archive="policy")
     if status in GONE:
         return Outcome(_row(queued, UrlState.GONE, response, reason=GONE[status]))
-    if not verdict.store and verdict.reason:
+    # a redirect hop that says no ends the chain too; a sitemap is no text, and the pages it names are judged themselves
+    if verdict.use is Use.NO and queued.kind is Kind.PAGE:
         return _refused(queued, response, verdict.reason, verdict, archive="sealed" if seal and status < 300 else "")
-    if status == 304:
-        return Outcome(_row(queued, UrlState.NOT_MODIFIED, response))
+    if status == 304:  # the kept copy's signals stand, and these are added to them
+        return Outcome(_unchanged(queued, response), archive="revisit", refusals=_added(queued, response, verdict))
     if status in REDIRECTS or (300 <= status < 400 and response.header("location")):
-        return _redirected(queued, response)
-    if not 200 <= status < 300:
+        return _redirected(queued, response, settings)
+    if not 200 <= status < 300 or not verdict.keeps:
         return Outcome(_row(queued, UrlState.FAILED, response, reason="protocol"))
-    return Outcome(_row(queued, UrlState.FETCHED, response), archive="pages" if queued.kind is Kind.PAGE else "policy", follow=verdict.follow)
+    archive = "pages" if queued.kind is Kind.PAGE else "policy"
+    return Outcome(_row(queued, UrlState.FETCHED, response), archive=archive, follow=verdict.follow)
 
 
 def failure_of(status: int, verdict: ResponseVerdict) -> Failure | None:
@@ -116,20 +119,47 @@ def _refused(queued: QueuedUrl, response: Response, reason: str, verdict: Respon
     line_no = deciding.line_no if deciding else None
     source = deciding.source if deciding else "status"
     protocol = deciding.protocol if deciding else reason
-    tombstone = ResponseRefusal(queued.url, response.started_at, protocol, raw, source, line_no, response.status)
+    digest = deciding.file_digest if deciding else ""
+    if reason == "redirected":  # the hop's own statement ended the chain, not its being a redirect
+        reason = protocol
+    tombstone = ResponseRefusal(queued.url, response.started_at, protocol, raw, source, line_no, response.status, file_digest=digest)
     base = _row(queued, UrlState.REFUSED, response, reason=reason)
     settled = Settled(
         base.url, base.state, reason, attempts=base.attempts, http_status=base.http_status, content_type=base.content_type,
-        fetched_at=base.fetched_at, rule=raw[:1000], rule_line=line_no, protocol=protocol,
+        fetched_at=base.fetched_at, rule=raw[:1000], rule_line=line_no, authority_digest=digest, protocol=protocol,
     )  # fmt: skip
     return Outcome(settled, archive=archive, refusals=(tombstone,))
 
 
-def _redirected(queued: QueuedUrl, response: Response) -> Outcome:
+def _added(queued: QueuedUrl, response: Response, verdict: ResponseVerdict) -> tuple[ResponseRefusal, ...]:
+    return tuple(
+        ResponseRefusal(queued.url, response.started_at, e.protocol, e.raw, e.source, e.line_no, response.status, e.verdict, e.file_digest)
+        for e in verdict.evidence
+    )
+
+
+def _unchanged(queued: QueuedUrl, response: Response) -> Settled:
+    """A 304 confirms what the last visit brought, and may leave out what has not changed."""
+    row = _row(queued, UrlState.NOT_MODIFIED, response)
+    return replace(
+        row,
+        content_sha256=queued.content_sha256,
+        etag=row.etag or queued.etag,
+        last_modified=row.last_modified or queued.last_modified,
+    )
+
+
+def _redirected(queued: QueuedUrl, response: Response, settings: CrawlSettings) -> Outcome:
+    """The target is a URL of its own, unless it is this very URL spelt otherwise: then it is asked for at once.
+
+    (Sites redirect away tracking parameters, which the key does not hold.) Round and round ends with the hops.
+    """
     target = redirect(response.header("location") or "", queued)
     if target is None:
         return Outcome(_row(queued, UrlState.FAILED, response, reason="bad-redirect"))
-    if target.url == queued.url and target.found == queued.found:
-        return Outcome(_row(queued, UrlState.FAILED, response, reason="bad-redirect", target=target.url))
     row = _row(queued, UrlState.REDIRECTED, response, reason="redirected", target=target.url)
-    return Outcome(row, sightings=(target,), archive="policy")
+    if target.url != queued.url:
+        return Outcome(row, sightings=(target,), archive="policy")
+    if target.found == queued.found or target.hops > settings.max_redirects:
+        return Outcome(replace(row, reason="too-many-redirects"), archive="policy")
+    return Outcome(row, archive="policy", again=replace(queued, found=target.found, hops=target.hops))

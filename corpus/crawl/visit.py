@@ -8,32 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass
 
+from corpus.crawl.answers import Answers, Conclusion, Undecided
 from corpus.crawl.authority import Ask, AuthorityBook, Decided, Wait
-from corpus.crawl.authority_read import AuthorityAnswer, Follow, Read, read_answer, row_of
-from corpus.crawl.budget import Spent, crawl_pages_left, exhausted
-from corpus.crawl.commit import CaptureJob, Settlement
+from corpus.crawl.budget import exhausted
+from corpus.crawl.commit import Settlement
+from corpus.crawl.contact import Asked, Claims, Contacts, Counts, NotNow, Unresolved
 from corpus.crawl.desk import Desk, Errand
-from corpus.crawl.discover import Router, page_links, sitemap_links, sitemaps
-from corpus.crawl.gate import Fingerprint
-from corpus.crawl.pace import answer_of, host_after, host_with_crawl_delay, limits, pace_of
-from corpus.crawl.ports import Ack, AuthorityRow, Clock, QueuedUrl, Request, Resolver, Settled, Transport
-from corpus.crawl.schedule import Busy, Schedule
-from corpus.crawl.settings import CrawlSettings
-from corpus.crawl.settle import REFUSING, Outcome, answered, failed
-from corpus.crawl.sitemap import read_sitemap
-from corpus.model import Failed, FetchResult, Gate, Kind, Response, Sighting, UrlState, content_sha256
+from corpus.crawl.discover import Router
+from corpus.crawl.errands import Errands, Post
+from corpus.crawl.hosts import Hosts, rested
+from corpus.crawl.licences import decide_waiting
+from corpus.crawl.pace import limits, pace_of
+from corpus.crawl.ports import Ack, Clock, QueuedUrl, Resolver, Settled, Transport
+from corpus.crawl.quota import Quota
+from corpus.crawl.settings import CrawlSettings, RecrawlSettings
+from corpus.crawl.settle import REFUSING
+from corpus.model import Failed, Failure, Gate, Kind, UrlState
 from corpus.optout.decide import deciding, reason_of
-from corpus.optout.response import judge_response
 from corpus.optout.settings import OptoutSettings
-from corpus.page.simhash import simhash64
-from corpus.page.tree import Page, parse
-from corpus.url.host import host_of
+from corpus.url.host import authority_of, host_of
 
-INLINE_PARSE = 256 * 1024
-"""Bodies up to here are hashed and parsed on the loop (about 5 ms); larger ones in a thread."""
 DECISIONS_PER_VISIT = 64
 """Refusals settled in one visit before the loop gets its turn again."""
 
@@ -51,117 +47,160 @@ class VisitTools:
     clock: Clock
     blocked: Callable[[str], str]
     """The reason code that an operator's order gives a URL, or empty."""
-    pages_before: int = 0
-    """Pages fetched in earlier runs of this crawl, for `max_pages`."""
+    recrawl: RecrawlSettings | None = None
+    """When visited URLs fall due again; None: never."""
     only: Kind | None = None
     """Take URLs of this kind and leave all others in line (a consent refresh)."""
+    claims: Claims | None = None
+    """Absent: nobody else contacts anything from this machine."""
+    post: Post | None = None
 
 
-class Host(Protocol):
-    """What a visit asks of the loop it runs in."""
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """The host's page budget is used up, for this reason."""
 
-    @property
-    def schedule(self) -> Schedule: ...
-    async def heads(self, desk: Desk) -> None: ...
-    def settle(self, settlement: Settlement, desk: Desk) -> None: ...
-    def leave(self, desk: Desk) -> None: ...
-    def left(self, desk: Desk) -> None: ...
-    def park(self, desk: Desk, reason: str, wait_s: float) -> None: ...
-    def errand_desk(self, host: str) -> Desk | None: ...
-    def desk_of(self, host: str) -> Desk: ...
-    def line_up(self, desk: Desk) -> None: ...
+    reason: str
 
 
-@dataclass(slots=True)
-class Counts:
-    pages: int = 0
-    requests: int = 0
-    policy_requests: int = 0
-    bytes_wire: int = 0
-    bytes_body: int = 0
-    pages_in_flight: int = 0
-    by_status: dict[str, int] = field(default_factory=dict)
+@dataclass(frozen=True, slots=True)
+class _Starving:
+    """The crawl's page budget has no room for one more page now."""
+
+
+_Judgement = QueuedUrl | Settled | Ask | Wait | _Spent | _Starving
 
 
 class Visitor:
-    """Runs visits for one loop; its only state of its own is how far authority redirects have been followed."""
+    """Runs visits for one loop."""
 
-    def __init__(self, tools: VisitTools, host: Host) -> None:
-        self.tools = tools
-        self.counts = Counts()
-        self._loop = host
-        self._tries: dict[tuple[str, Kind], int] = {}
+    def __init__(self, tools: VisitTools, hosts: Hosts, quota: Quota, settle: Callable[[Settlement, Desk], None], roused: Callable[[], None]) -> None:
+        self._tools, self._hosts, self._quota, self._settle, self._roused = tools, hosts, quota, settle, roused
+        self._settings, self._clock = tools.settings, tools.clock
+        self._answers = Answers(tools.settings, tools.optout, tools.recrawl)
+        self.errands = Errands(tools.settings, tools.optout, tools.book, tools.clock, hosts, settle, tools.post)
+        self._contacts = Contacts(
+            tools.settings, hosts, tools.transport, tools.resolver, tools.clock, tools.claims, paused=self.errands.give_up
+        )
+
+        self.starving: dict[str, int] = {}
+        """Hosts that left a page in line for want of quota, with their files."""
+
+    @property
+    def counts(self) -> Counts:
+        return self._contacts.counts
 
     async def visit(self, desk: Desk) -> None:
         """One visit of a host that the schedule holds for us."""
+        desk.row = rested(desk.row, self._settings, self._clock.wall())
         try:
             contact = await self._choose(desk)
-            if contact is not None:
-                await self._contact(desk, contact)
+            if isinstance(contact, Errand):
+                await self._ask_authority(desk, contact)
+            elif contact is not None:
+                await self._ask_page(desk, contact)
+        except asyncio.CancelledError:
+            self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)  # its clock, if a contact was broken off
+            raise
         finally:
             desk.visits -= 1
-        self._loop.left(desk)
+        authorities = desk.authorities
+        if self._hosts.left(desk):
+            self.errands.forget(authorities)
 
-    # ---- before the request ------------------------------------------------------------------------------------------
+    # ---- before the request
 
     async def _choose(self, desk: Desk) -> QueuedUrl | Errand | None:
         """What to ask of the host now; None when nothing is, and the schedule has been told so."""
         refused: list[Settled] = []
+        held: list[QueuedUrl] = []
         try:
-            while len(refused) < DECISIONS_PER_VISIT:
-                if desk.errands:
-                    return desk.errands.popleft()
-                queued = await self._head(desk)
-                if queued is not None and self.tools.only not in (None, queued.kind):
-                    desk.put_back(queued)
-                    queued = None
-                if queued is None:
-                    self._skip(desk, 0.0)
-                    self._loop.leave(desk)
-                    return None
-                verdict = self._judge(desk, queued)
-                if isinstance(verdict, Settled):
-                    refused.append(verdict)
-                    continue
-                if isinstance(verdict, Wait):
-                    desk.put_back(queued)
-                    self._hold(desk, verdict)
-                    return None
-                if isinstance(verdict, Ask):
-                    desk.put_back(queued)
-                    return Errand(verdict.authority, verdict.kind, verdict.url, 0, desk.row.host)
-                return queued
-            self._skip(desk, 0.0)
-            return None
+            return await self._next(desk, refused, held)
         finally:
+            for queued in reversed(held):
+                desk.put_back(queued)
             if refused:
-                self._settle(desk, tuple(refused))
+                self._settle(Settlement(desk.file, Ack(host=desk.row, settled=tuple(refused))), desk)
+
+    async def _next(self, desk: Desk, refused: list[Settled], held: list[QueuedUrl]) -> QueuedUrl | Errand | None:
+        """`refused` and `held` collect what was looked at and passed over: a host may have several authorities."""
+        waits: list[Wait] = []
+        for _ in range(DECISIONS_PER_VISIT):
+            if desk.errands:
+                return desk.errands.popleft()
+            if desk.undecided and (ask := self._decide(desk)) is not None:
+                return await self._errand(desk, ask)
+            queued = None if desk.suspended else await self._head(desk)
+            if queued is None:
+                self._nothing(desk, waits)
+                return None
+            match self._judge(desk, queued):
+                case Settled() as settled:
+                    refused.append(settled)
+                case Ask() as ask:
+                    desk.put_back(queued)
+                    return await self._errand(desk, ask)
+                case Wait() as wait:
+                    held.append(queued)
+                    waits.append(wait)
+                case _Starving():
+                    held.append(queued)
+                    self.starving[desk.row.host] = desk.file
+                case _Spent(reason=reason):
+                    desk.put_back(queued)
+                    await self._hosts.exclude(desk, reason)
+                case QueuedUrl():
+                    return queued
+        if held:
+            self._nothing(desk, waits)
+        else:
+            self._skip(desk, 0.0)
+        return None
+
+    async def _errand(self, desk: Desk, ask: Ask) -> Errand | None:
+        """Ask for an authority file, unless another visit of this host is doing so. One that lies at another host of the
+        same owner (an RSL document) is asked for there, and this host looks again after its gap."""
+        errand = Errand(ask.authority, ask.kind, ask.url, 0, host_of(ask.authority))
+        if host_of(ask.url) == desk.row.host and (ask.authority, ask.kind) not in desk.asking:
+            return errand
+        again_s = pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s
+        if host_of(ask.url) != desk.row.host:
+            again_s = max(again_s, await self.errands.send(errand))
+        if again_s > self._settings.park_after:
+            self._hold(desk, Wait(ask.authority, self._clock.wall() + again_s))
+        else:
+            self._skip(desk, again_s)
+        return None
 
     async def _head(self, desk: Desk) -> QueuedUrl | None:
         if not desk.heads:
-            await self._loop.heads(desk)
-        return desk.take()
+            await self._hosts.heads(desk)
+        queued = desk.take()
+        if queued is not None and self._tools.only not in {None, queued.kind}:
+            desk.put_back(queued)
+            return None
+        return queued
 
-    def _judge(self, desk: Desk, queued: QueuedUrl) -> QueuedUrl | Settled | Ask | Wait:
+    def _judge(self, desk: Desk, queued: QueuedUrl) -> _Judgement:
         """The URL itself when it may be asked; else what settles it, or what must come first."""
-        order = self.tools.blocked(queued.url)
+        order = self._tools.blocked(queued.url)
         if order:
             state = UrlState.REFUSED if order == "operator-list" else UrlState.EXCLUDED
             return Settled(queued.url, state, order, attempts=queued.attempts)
-        if queued.kind is Kind.PAGE and (reason := exhausted(desk.row.pages, desk.row.domain_pages, self.tools.settings)):
-            return Settled(queued.url, UrlState.EXCLUDED, reason, attempts=queued.attempts)
-        wall = self.tools.clock.wall()
-        step = self.tools.book.step(queued, wall)
+        if _is_new_page(queued) and (reason := exhausted(desk.row.pages, self._hosts.domain_pages(desk), self._settings)):
+            return _Spent(reason)
+        wall = self._clock.wall()
+        step = self._tools.book.step(queued, wall)
         if not isinstance(step, Decided):
             desk.authorities.add(step.authority)
             return step
         consent = step.consent
         if queued.kind is Kind.ROBOTS:  # it stands for its authority, whose files are all fresh now
             return Settled(queued.url, UrlState.FETCHED, attempts=queued.attempts, fetched_at=wall)
-        if consent.gate is Gate.FETCH:
-            return queued
         if consent.gate is Gate.DEFER:
-            return self.tools.book.unread(queued, wall)
+            return self._tools.book.unread(queued, wall)
+        if consent.gate is Gate.FETCH:
+            return queued if not _is_new_page(queued) or self._quota.take() else _Starving()
         item = deciding(consent)
         return Settled(
             queued.url,
@@ -174,256 +213,119 @@ class Visitor:
             protocol=item.protocol if item else "",
         )
 
+    def _nothing(self, desk: Desk, waits: list[Wait]) -> None:
+        """No URL may be asked now: wait for the first authority that may be read again, or leave."""
+        if waits:
+            self._hold(desk, min(waits, key=lambda wait: wait.until))
+        else:
+            self._skip(desk, 0.0)
+            self._hosts.leave(desk)
+
     def _hold(self, desk: Desk, wait: Wait) -> None:
-        """Nothing may be asked of this authority before `wait.until`: wait inside the run, or park the host."""
-        wait_s = max(wait.until - self.tools.clock.wall(), 0.0)
+        """Nothing may be asked before `wait.until`: wait inside the run, or park the host."""
+        wait_s = max(wait.until - self._clock.wall(), 0.0)
         self._skip(desk, wait_s)
-        tries = {kind: self._tries.get((wait.authority, kind), 0) for kind in Kind}
-        if wait_s > self.tools.settings.park_after or max(tries.values()) >= self.tools.settings.retries:
-            self._park(desk, "robots-unreachable" if tries[Kind.ROBOTS] else "backing-off", wait_s)
+        tries = {kind: self.errands.tries(wait.authority, kind) for kind in Kind}
+        if max(tries.values()) >= self._settings.retries or wait_s > self._settings.park_after:
+            self._hosts.park(desk, "robots-unreachable" if tries[Kind.ROBOTS] else "policy-unreachable", wait_s)
+            self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
 
     def _skip(self, desk: Desk, wait_s: float) -> None:
-        self._loop.schedule.skip(desk.row.host, self.tools.clock.monotonic(), wait_s)
+        self._hosts.schedule.skip(desk.row.host, self._clock.monotonic(), wait_s)
 
-    def _park(self, desk: Desk, reason: str, wait_s: float) -> None:
-        self._loop.park(desk, reason, wait_s)
-        self._settle(desk, ())
+    # ---- pages and sitemaps
 
-    # ---- the request -------------------------------------------------------------------------------------------------
-
-    async def _contact(self, desk: Desk, contact: QueuedUrl | Errand) -> None:
-        """Resolve, begin, ask, end, settle."""
-        host, clock = desk.row.host, self.tools.clock
-        page = isinstance(contact, QueuedUrl) and contact.kind is Kind.PAGE
-        if page and not self._within_budget():
-            assert isinstance(contact, QueuedUrl)
-            desk.put_back(contact)
-            self._skip(desk, 1.0)
-            return
-        self.counts.pages_in_flight += page
+    async def _ask_page(self, desk: Desk, contact: QueuedUrl) -> None:
+        stored = waits = False
         try:
-            resolved = await self.tools.resolver.resolve(host)
-            if isinstance(resolved, Failed):
-                self._unreachable(desk, contact, resolved)
-                return
-            addresses = resolved.addresses
-            tries = contact.attempts if isinstance(contact, QueuedUrl) else contact.hops
-            ip = addresses[tries % len(addresses)]
-            desk.row = replace(desk.row, ips=addresses[:4])
-            if isinstance(self._loop.schedule.begin(host, ip, clock.monotonic()), Busy):
-                self._give_back(desk, contact)
-                return
-            request = self._request(contact, host, ip)
-            result = await self._ask(desk, request)
-            await self._settle_contact(desk, contact, request, result)
+            conditional = []
+            if contact.etag:
+                conditional.append(("If-None-Match", contact.etag))
+            if contact.last_modified:
+                conditional.append(("If-Modified-Since", contact.last_modified))
+            match await self._contacts.ask(desk, contact.found, contact.kind, contact.attempts, tuple(conditional)):
+                case NotNow():
+                    desk.put_back(contact)
+                case Unresolved(failed=failed):
+                    self._unresolved(desk, contact, failed)
+                case Asked() as asked:
+                    await self._contacts.finish(desk, asked)
+                    if contact.kind is Kind.PAGE and not isinstance(asked.result, Failed) and not contact.content_sha256:
+                        self._hosts.count_page(desk)
+                    licences = self._tools.book.licences(authority_of(contact.found))
+                    conclusion = await self._answers.conclude(
+                        contact, desk.row, desk.file, asked.request, asked.result, self._clock.wall(), licences
+                    )
+                    if isinstance(conclusion, Undecided):
+                        desk.undecided.append(conclusion)
+                        waits = True
+                    else:
+                        stored = conclusion.state is UrlState.FETCHED
+                        self._conclude(desk, contact, conclusion)
         finally:
-            self.counts.pages_in_flight -= page
+            if not waits:
+                self._done(contact, stored=stored)
 
-    def _within_budget(self) -> bool:
-        spent = Spent(pages=self.tools.pages_before + self.counts.pages)
-        left = crawl_pages_left(spent, self.counts.pages_in_flight, self.tools.settings)
-        return left is None or left > 0
+    def _decide(self, desk: Desk) -> Ask | None:
+        """Conclude what waited for licence documents; what must be read for the rest."""
+        done, missing = decide_waiting(desk, self._tools.book, self._answers, self._clock.wall())
+        for page, conclusion in done:
+            self._conclude(desk, page.contact, conclusion)
+            self._done(page.contact, stored=conclusion.state is UrlState.FETCHED)
+        return missing
 
-    def _give_back(self, desk: Desk, contact: QueuedUrl | Errand) -> None:
-        if isinstance(contact, Errand):
-            if contact.for_host != desk.row.host or contact.hops:
-                desk.errands.appendleft(contact)
-        else:
-            desk.put_back(contact)
+    def _done(self, contact: QueuedUrl, *, stored: bool) -> None:
+        if _is_new_page(contact) and self._quota.done(stored=stored):
+            self._roused()
 
-    def _request(self, contact: QueuedUrl | Errand, host: str, ip: str) -> Request:
-        if isinstance(contact, Errand):
-            return Request(contact.url, host, ip, contact.kind)
-        conditional = []
-        if contact.etag:
-            conditional.append(("If-None-Match", contact.etag))
-        if contact.last_modified:
-            conditional.append(("If-Modified-Since", contact.last_modified))
-        return Request(contact.found, host, ip, contact.kind, tuple(conditional))
+    def _conclude(self, desk: Desk, contact: QueuedUrl, conclusion: Conclusion) -> None:
+        self.counts.pages += conclusion.state is UrlState.FETCHED and contact.kind is Kind.PAGE
+        if conclusion.park is not None:
+            self._hosts.park(desk, *conclusion.park)
+        settlement = conclusion.settlement
+        if conclusion.again is not None:
+            desk.put_back(conclusion.again)
+        # the row may have changed while the body was read in a thread, or by the parking above
+        self._settle(settlement.of(desk.row), desk)
 
-    async def _ask(self, desk: Desk, request: Request) -> FetchResult:
-        """The contact itself: from here on the gap counts, whatever happens."""
-        clock, settings = self.tools.clock, self.tools.settings
-        try:
-            result = await self.tools.transport.fetch(request)
-        except asyncio.CancelledError:
-            gap = pace_of(desk.row, limits(desk.row.host, settings, desk.row.ips)).gap_s
-            self._loop.schedule.end(desk.row.host, clock.monotonic(), gap, ip=request.ip)
-            raise
-        wall = clock.wall()
-        retry_after = self._retry_after(request, result)
-        desk.row = host_after(desk.row, answer_of(result, retry_after), settings, wall)
-        self._loop.schedule.end(desk.row.host, clock.monotonic(), desk.row.due.wait_s, ip=request.ip)
-        if desk.row.state == "parked":
-            self._loop.schedule.park(desk.row.host, clock.monotonic() + desk.row.due.wait_s)
-        self._count(request, result)
-        return result
-
-    def _retry_after(self, request: Request, result: FetchResult) -> float | None:
-        if isinstance(result, Failed):
-            return result.retry_after_s
-        if result.status in (429, 503):
-            verdict = judge_response(request.url, result.status, result.headers, None, result.ended_at, self.tools.optout, self._token)
-            return verdict.retry_after_s
-        return None
-
-    def _count(self, request: Request, result: FetchResult) -> None:
-        self.counts.requests += 1
-        self.counts.policy_requests += request.kind is not Kind.PAGE
-        status = str(result.status) if result.status is not None else "failed"
-        self.counts.by_status[status] = self.counts.by_status.get(status, 0) + 1
-        if isinstance(result, Response):
-            self.counts.bytes_wire += result.bytes_wire
-            self.counts.bytes_body += len(result.decoded)
-
-    @property
-    def _token(self) -> str:
-        return self.tools.settings.robots_token
-
-    # ---- after the request -------------------------------------------------------------------------------------------
-
-    async def _settle_contact(self, desk: Desk, contact: QueuedUrl | Errand, request: Request, result: FetchResult) -> None:
-        if isinstance(contact, Errand):
-            self._authority_answered(desk, contact, request, result)
-            return
-        wall = self.tools.clock.wall()
-        if isinstance(result, Failed):
-            outcome = failed(contact, result, self.tools.settings, pace_s=desk.row.pace_s, wall=wall)
-            self._conclude(desk, contact, outcome, request, None, None)
-            return
-        if contact.kind is Kind.PAGE:
-            desk.row = replace(desk.row, pages=desk.row.pages + 1, domain_pages=desk.row.domain_pages + 1)
-        page, digest, simhash = await self._read(contact, result)
-        verdict = judge_response(
-            contact.found, result.status, result.headers, page, result.ended_at, self.tools.optout, self._token
-        )
-        seal = self.tools.optout.on_use_no == "seal"
-        outcome = answered(contact, result, verdict, self.tools.settings, pace_s=desk.row.pace_s, wall=wall, seal=seal)
-        if outcome.settled.state is UrlState.FETCHED:
-            self.counts.pages += contact.kind is Kind.PAGE
-            outcome = self._with_links(contact, result, page, outcome)
-            outcome = replace(outcome, settled=replace(outcome.settled, content_sha256=digest, simhash=simhash))
-        self._conclude(desk, contact, outcome, request, result, digest)
-
-    async def _read(self, contact: QueuedUrl, response: Response) -> tuple[Page | None, str, int | None]:
-        """Parse a body once, for its meta elements, links and fingerprint; large bodies in a thread."""
-        if contact.kind is not Kind.PAGE or not 200 <= response.status < 300:
-            return None, content_sha256(response.decoded), None
-        if len(response.decoded) <= INLINE_PARSE:
-            return _parse(contact, response)
-        return await asyncio.to_thread(_parse, contact, response)
-
-    def _with_links(self, contact: QueuedUrl, response: Response, page: Page | None, outcome: Outcome) -> Outcome:
-        if contact.kind is Kind.SITEMAP:
-            found = read_sitemap(response.decoded)
-            return replace(outcome, sightings=tuple(sitemap_links(found.urls, found.children, contact)))
-        if page is None or not outcome.follow:
-            return outcome
-        return replace(outcome, sightings=tuple(page_links(page, contact)))
-
-    def _conclude(
-        self, desk: Desk, contact: QueuedUrl, outcome: Outcome, request: Request, response: Response | None, digest: str | None
-    ) -> None:
-        job = None
-        if outcome.archive and response is not None:
-            settled = outcome.settled
-            body = response
-            if outcome.archive == "policy" and contact.kind is Kind.PAGE:  # a redirect or a refusal: its text is nobody's page
-                body = replace(response, body=b"", decoded=b"", truncated="unspecified" if response.body else "")
-            print_ = None
-            if outcome.archive == "pages":
-                print_ = Fingerprint(contact.url, digest or "", settled.simhash, contact.found, response.started_at)
-            job = CaptureJob(
-                contact.url, request, body, contact.depth, contact.via, digest or "", print_,
-                policy=outcome.archive == "policy", sealed=outcome.archive == "sealed",
-            )  # fmt: skip
-        if outcome.park is not None:
-            self._loop.park(desk, *outcome.park)
-        own, foreign = self.tools.router.split(outcome.sightings, desk.file)
-        ack = Ack(host=desk.row, settled=(outcome.settled,), own=own, foreign=foreign)
-        self._loop.settle(Settlement(desk.file, ack, capture=job, refusals=outcome.refusals), desk)
-
-    def _settle(
-        self, desk: Desk, settled: tuple[Settled, ...], authorities: tuple[AuthorityRow, ...] = (), bodies: dict[str, bytes] | None = None,
-        sightings: tuple[Sighting, ...] = (), job: CaptureJob | None = None,
-    ) -> None:  # fmt: skip
-        own, foreign = self.tools.router.split(sightings, desk.file)
-        ack = Ack(host=desk.row, settled=settled, authorities=authorities, own=own, foreign=foreign)
-        self._loop.settle(Settlement(desk.file, ack, capture=job, authorities=authorities, bodies=bodies or {}), desk)
-
-    def _unreachable(self, desk: Desk, contact: QueuedUrl | Errand, result: Failed) -> None:
+    def _unresolved(self, desk: Desk, contact: QueuedUrl, failed: Failed) -> None:
         """The name does not resolve to an address we may use: no contact was made, and no clock starts."""
-        pace = pace_of(desk.row, limits(desk.row.host, self.tools.settings, desk.row.ips))
-        if isinstance(contact, Errand):
-            self._skip(desk, pace.gap_s)
-            self._authority_answered(desk, contact, None, result)
+        gap_s = pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s
+        self._skip(desk, 0.0 if failed.failure is Failure.ADDRESS else gap_s)
+        conclusion = self._answers.unresolved(contact, desk.row, desk.file, failed, gap_s, self._clock.wall())
+        self._conclude(desk, contact, conclusion)
+
+    # ---- authority files
+
+    async def _ask_authority(self, desk: Desk, errand: Errand) -> None:
+        tries = errand.hops + self.errands.tries(errand.authority, errand.kind)
+        desk.asking.add((errand.authority, errand.kind))
+        try:
+            match await self._contacts.ask(desk, errand.url, errand.kind, tries):
+                case NotNow():
+                    desk.errands.appendleft(errand)
+                case Unresolved(failed=failed):
+                    await self._unasked(desk, errand, failed)
+                case Asked() as asked:
+                    await self.errands.answered(desk, errand, asked.request, asked.result)
+                    await self._contacts.finish(desk, asked)
+        finally:
+            desk.asking.discard((errand.authority, errand.kind))
+
+    async def _unasked(self, desk: Desk, errand: Errand, failed: Failed) -> None:
+        """A host whose name leads nowhere fails the URL that we came for; an errand for another host goes home."""
+        own = errand.asker < 0 and errand.for_host == desk.row.host
+        queued = await self._head(desk) if own else None
+        if queued is not None:
+            self._unresolved(desk, queued, failed)
             return
-        outcome = failed(contact, result, self.tools.settings, pace_s=pace.gap_s, wall=self.tools.clock.wall())
-        self._skip(desk, pace.gap_s)
-        self._conclude(desk, contact, outcome, Request(contact.found, desk.row.host, ""), None, None)
-
-    # ---- authority files ---------------------------------------------------------------------------------------------
-
-    def _authority_answered(self, desk: Desk, errand: Errand, request: Request | None, result: FetchResult) -> None:
-        """An authority file, or a redirect on the way to it. The file binds the authority that was first asked."""
-        answer: AuthorityAnswer = read_answer(errand, result, self.tools.optout)
-        if isinstance(answer, Follow):
-            self._settle(desk, ())
-            self._follow(desk, errand, answer)
-            return
-        owner = desk if errand.for_host == desk.row.host else self._loop.desk_of(errand.for_host)
-        if owner is not desk:
-            self._settle(desk, ())
-        self._learn(owner, errand, answer, request, result)
-
-    def _follow(self, desk: Desk, errand: Errand, answer: Follow) -> None:
-        """The next hop: of the same host at its next turn, of another host of ours as an errand, else unreadable."""
-        hop = replace(errand, url=answer.url, hops=answer.hops)
-        target = host_of(answer.url)
-        if target == desk.row.host:
-            desk.errands.append(hop)
-            return
-        other = self._loop.errand_desk(target)
-        owner = self._loop.desk_of(errand.for_host)
-        if other is None:
-            detail = f"redirects to {target}, which another process crawls"
-            self._learn(owner, errand, Read("unreachable", detail), None, None)
-            return
-        owner.suspended = True
-        self._loop.schedule.remove(owner.row.host)
-        other.errands.append(hop)
-        self._loop.line_up(other)
-
-    def _learn(self, owner: Desk, errand: Errand, answer: Read, request: Request | None, result: FetchResult | None) -> None:
-        """A file was read, or could not be: the book, the host's pace and the store all hear of it."""
-        key = (errand.authority, errand.kind)
-        wall = self.tools.clock.wall()
-        self._tries[key] = 0 if answer.outcome != "unreachable" else self._tries.get(key, 0) + 1
-        pace = max(owner.row.due.wait_s, pace_of(owner.row, limits(owner.row.host, self.tools.settings, owner.row.ips)).gap_s)
-        row = row_of(errand, answer, wall, self.tools.optout, pace_s=pace)
-        bodies = {row.digest: answer.body} if row.digest else {}
-        self.tools.book.learn([row], bodies)
-        owner.authorities.add(row.authority)
-        found: tuple[Sighting, ...] = ()
-        if errand.kind is Kind.ROBOTS and row.outcome == "ok":
-            rules = self.tools.book.rules(row.authority)
-            owner.row = host_with_crawl_delay(owner.row, rules.crawl_delay_s, self.tools.settings, wall)
-            if owner.row.state == "parked":
-                self._loop.schedule.park(owner.row.host, self.tools.clock.monotonic() + owner.row.due.wait_s)
-            if self.tools.settings.sitemaps:
-                found = tuple(sitemaps(rules.sitemaps, row.url))
-        job = None
-        if request is not None and isinstance(result, Response):
-            job = CaptureJob(request.url, request, result, 0, "", row.digest, policy=True)
-        self._settle(owner, (), (row,), bodies, found, job)
-        if owner.suspended:
-            owner.suspended = False
-            self._loop.line_up(owner)
+        self._skip(desk, pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s)
+        await self.errands.answered(desk, errand, None, failed)
 
 
-def _parse(contact: QueuedUrl, response: Response) -> tuple[Page, str, int | None]:
-    page = parse(response.decoded, response.header("content-type"), contact.found)
-    return page, content_sha256(response.decoded), simhash64(page.visible_words)
+def _is_new_page(queued: QueuedUrl) -> bool:
+    """A page that this crawl has not stored yet: the budgets count those."""
+    return queued.kind is Kind.PAGE and not queued.content_sha256
 
 
 assert set(REFUSING) == {401, 402, 403, 451}, "the statuses that refuse are settled in settle.py"
