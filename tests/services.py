@@ -36,6 +36,10 @@ SERVICES: dict[str, Service] = {
     "chromium": Service(_program("chromium"), "apt-get install chromium"),
     "s3": Service(_package("moto"), "pip install 'moto[server]'"),
     "ray": Service(_package("ray"), "pip install ray"),
+    "notebooks": Service(
+        lambda: all(_package(name)() for name in ("nbclient", "nbformat", "ipykernel")),
+        "pip install nbclient nbformat ipykernel ipywidgets",
+    ),
     "interop": Service(
         lambda: all(_package(name)() for name in ("datasets", "datatrove", "polars")), "pip install -r requirements-interop.txt"
     ),

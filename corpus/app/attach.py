@@ -20,6 +20,7 @@ _HEAD = """-- The views of a corpus for the duckdb shell: duckdb -init attach.sq
 -- Views: {views}.
 -- Documents, clusters and records are read from the corpus itself; pages, hosts, decisions and the like are copies of the
 -- moment this was written. Write it again with `corpus sql --attach` after a run.
+SET parquet_metadata_cache = true;
 """
 _VIEWS = "SELECT view_name, temporary, sql FROM duckdb_views() WHERE NOT internal ORDER BY view_oid"
 _TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"

@@ -27,6 +27,7 @@ Ts = TypeVarTuple("Ts")
 
 
 def claims_path(layout: Layout) -> Path:
+    """Where the claims on addresses lie, beside the partition files."""
     return layout.frontier / "addresses.sqlite"
 
 

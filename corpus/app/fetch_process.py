@@ -32,7 +32,7 @@ from corpus.crawl.gate import Fingerprint, NearCopy
 from corpus.crawl.identity import user_agent
 from corpus.crawl.ports import CaptureSink, FrontierStore
 from corpus.crawl.seen import RecentSeen
-from corpus.crawl.visit import VisitTools
+from corpus.crawl.judge import VisitTools
 from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
 from corpus.errors import CorpusError

@@ -167,7 +167,8 @@ def _plain(error: BaseException, where: str) -> HubError:
                 heard = f"come back in {wait} s. {heard}"
             return HubError(*_of_status(status, where, heard), status)
         if isinstance(seen, HTTPError) or (isinstance(seen, OSError) and seen.filename is None):
-            return HubError(f"the connection to the hub failed ({type(seen).__name__})", where, AGAIN)
+            xet = "; a hub without Xet storage needs HF_HUB_DISABLE_XET=1" if isinstance(seen, ConnectionError) else ""
+            return HubError(f"the connection to the hub failed ({type(seen).__name__})", where, AGAIN + xet)
         seen = seen.__cause__ or seen.__context__
     return HubError(f"the upload failed ({type(error).__name__}): {clean(str(error))}", where, AGAIN)
 

@@ -34,7 +34,12 @@ def warn_idle_lists(records: Iterable[CommitRecord], report: Reporter) -> None:
 def warn_idle_dedup(summary: ClusterSummary, report: Reporter) -> None:
     """A thousand texts and no two alike, nor any exact copy."""
     if summary.texts > MIN_TEXTS and not summary.verified and summary.texts == summary.documents:
-        report("warning", what="no two documents are near-duplicates", documents=summary.documents, hint="is dedup.threshold too high?")
+        report(
+            "warning",
+            what="no two documents are near-duplicates",
+            documents=summary.documents,
+            hint="is dedup.threshold too high?",
+        )
 
 
 def warn_idle_policy(policy: ReleasePolicy, decisions: Decisions | None, report: Reporter) -> None:

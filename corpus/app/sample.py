@@ -26,7 +26,12 @@ def sample(project: Project, *, dropped: bool, rule: str | None, count: int) -> 
     with Views(project) as views:
         if rule is not None:
             views.make("documents")
-            known = {r[0] for r in views.connection.execute("SELECT DISTINCT drop_rule FROM documents WHERE drop_rule IS NOT NULL").fetchall()}
+            known = {
+                r[0]
+                for r in views.connection.execute(
+                    "SELECT DISTINCT drop_rule FROM documents WHERE drop_rule IS NOT NULL"
+                ).fetchall()
+            }
             if rule not in known:
                 hint = f"these did: {', '.join(sorted(known))}" if known else "no document was dropped by a rule"
                 raise UsageError("no document was dropped by this rule", rule, hint)
@@ -56,6 +61,10 @@ def flip_table(project: Project, against: Sequence[str], *, count: int) -> dict[
         decided = latest_snapshot(project, DECISIONS) is not None
         views.connection.execute(_JUDGED.format(only=_LATEST if decided else ""))
         table = flips(views.connection, "judged", before, after, count=count).document()
-        urls = dict(views.connection.execute("SELECT id, min(url) FROM measured_documents WHERE id = ANY($1) GROUP BY 1", [[r["id"] for r in table["rows"]]]).fetchall())
+        urls = dict(
+            views.connection.execute(
+                "SELECT id, min(url) FROM measured_documents WHERE id = ANY($1) GROUP BY 1", [[r["id"] for r in table["rows"]]]
+            ).fetchall()
+        )
     table["rows"] = [{"url": urls[row["id"]], **row} for row in table["rows"]]
     return {"policy": before.name, "against": list(against), **table}

@@ -31,6 +31,8 @@ from corpus.store.objects import write_new_or_same
 from corpus.version import __version__
 
 SCHEMA = 1
+MEASURED_BY = ("stage_version", "language_model", "sources")
+"""Inputs of the map stage that a snapshot insists on: rows of two kinds never meet in one release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,12 @@ def _measured(project: Project) -> list[tuple[SegmentInfo, CommitRecord]]:
     missing = [s.file for s in segments if f"{s.crawl_id}/{s.name}" not in records]
     if missing:
         raise StoreError(f"{len(missing)} segments are not processed yet", missing[0], "run corpus process")
-    return [(s, records[f"{s.crawl_id}/{s.name}"]) for s in segments]
+    measured = [(s, records[f"{s.crawl_id}/{s.name}"]) for s in segments]
+    wanted = map_settings(project).inputs()
+    stale = next((s.file for s, r in measured if any(r.inputs.get(key) != wanted.get(key) for key in MEASURED_BY)), None)
+    if stale is not None:
+        raise StoreError("was measured by other code, models or lists than the configuration names", stale, "run corpus process")
+    return measured
 
 
 def _segment_facts(segment: SegmentInfo, record: CommitRecord) -> dict[str, Any]:

@@ -151,6 +151,7 @@ def _connect(project: Project, threads: int | None) -> duckdb.DuckDBPyConnection
     memory = max(project.config.engine.memory // MEMORY_SHARE // 2**20, 64)
     connection = duckdb.connect(":memory:", config={"threads": str(threads or project.config.engine.workers or 2), "memory_limit": f"{memory}MiB"})
     connection.execute(f"SET temp_directory = '{_quoted(project.layout.spill)}'")
+    connection.execute("SET parquet_metadata_cache = true")  # footers of a large release are read once a connection
     return connection
 
 
@@ -250,11 +251,11 @@ def _documents_with_signals(connection: duckdb.DuckDBPyConnection, _: Project) -
     connection.execute(DOCUMENTS.format(signals="g.s", join=join, schema=SCHEMA_VERSION))
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, name: str, files: list[str], schema: pa.Schema) -> None:
-    """A view over files, or an empty one of the same columns when there are none."""
+def _parquet(connection: duckdb.DuckDBPyConnection, name: str, files: list[str], schema: pa.Schema, *, alike: bool = False) -> None:
+    """A view over files, or an empty one of the same columns when there are none. `alike`: all have one schema, so one is read."""
     if files:
         listed = ", ".join(f"'{_quoted(Path(file))}'" for file in files)
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = true, hive_partitioning = false)")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = {not alike}, hive_partitioning = false)")
     else:
         connection.register(name, schema.empty_table())
 
@@ -276,7 +277,7 @@ def _records(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
     made = releases(project)
     files = [str(project.layout.release_dir(made[-1][0]) / shard["path"]) for shard in made[-1][1]["shards"]] if made else []
-    _parquet(connection, "records", files, release_schema(SIGNAL_FIELDS))
+    _parquet(connection, "records", files, release_schema(SIGNAL_FIELDS), alike=True)
 
 
 def _releases(connection: duckdb.DuckDBPyConnection, project: Project) -> None:

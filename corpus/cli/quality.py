@@ -17,10 +17,36 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--positive", "positives", multiple=True, required=True, type=_FILE, help="Wanted texts: .txt (one a line), .jsonl or .parquet; repeatable.")
-@click.option("--negative", "negatives", multiple=True, required=True, type=_FILE, help="The pool to choose from, in the same forms; repeatable.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("quality.bin"), show_default=True, help="The model to write.")
-@click.option("--quantile", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.9, show_default=True, help="Share of the pool to drop.")
+@click.option(
+    "--positive",
+    "positives",
+    multiple=True,
+    required=True,
+    type=_FILE,
+    help="Wanted texts: .txt (one a line), .jsonl or .parquet; repeatable.",
+)
+@click.option(
+    "--negative",
+    "negatives",
+    multiple=True,
+    required=True,
+    type=_FILE,
+    help="The pool to choose from, in the same forms; repeatable.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("quality.bin"),
+    show_default=True,
+    help="The model to write.",
+)
+@click.option(
+    "--quantile",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Share of the pool to drop.",
+)
 @as_json
 def train(positives: tuple[Path, ...], negatives: tuple[Path, ...], out: Path, quantile: float, as_json: bool) -> int:
     """Train a fastText classifier, and find the threshold that drops the given share of the pool."""

@@ -16,7 +16,13 @@ TEXT_SHOWN = 600
 @with_config()
 @click.option("--dropped", is_flag=True, help="Dropped documents in place of kept ones.")
 @click.option("--rule", default=None, help="Only those that this policy rule dropped.")
-@click.option("--flips", "against", multiple=True, metavar="RULE.LIMIT=N|POLICY", help="Documents that would flip under another limit or policy.")
+@click.option(
+    "--flips",
+    "against",
+    multiple=True,
+    metavar="RULE.LIMIT=N|POLICY",
+    help="Documents that would flip under another limit or policy.",
+)
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True)
 @as_json
 def command(config: Config, dropped: bool, rule: str | None, against: tuple[str, ...], count: int, as_json: bool) -> int:
@@ -48,9 +54,15 @@ def _show_flips(table: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         emit(table)
         return
-    click.echo(f"{table['documents']} documents: {table['policy']} keeps {table['kept_before']}, with {' '.join(table['against'])} it keeps {table['kept_after']}")
+    click.echo(
+        f"{table['documents']} documents: {table['policy']} keeps {table['kept_before']}, with {' '.join(table['against'])} it keeps {table['kept_after']}"
+    )
     for word, counts in (("newly dropped", table["newly_dropped"]), ("newly kept", table["newly_kept"])):
         for rule, number in counts.items():
             click.echo(f"  {word} {number}: {rule}")
     for row in table["rows"]:
-        click.echo(clean(f"{row['url']}  {row['becomes']} by {row['rule']}: measured {row['measured']:g}, limit {row['limit']:g}, kept is {row['keep']}"))
+        click.echo(
+            clean(
+                f"{row['url']}  {row['becomes']} by {row['rule']}: measured {row['measured']:g}, limit {row['limit']:g}, kept is {row['keep']}"
+            )
+        )

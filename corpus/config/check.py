@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpus.config.load import ConfigError, Problem
-from corpus.config.tree import Config
+from corpus.config.tree import Config, leaves
 from corpus.errors import CorpusError
 from corpus.url.canonical import canonical_url
 
 if TYPE_CHECKING:
     from corpus.filter.policy import Policy
 
+NOT_YET: dict[str, str] = {
+    "crawl.seen": "keeps the exact table of seen URLs",
+    "crawl.seen_fp": "keeps the exact table of seen URLs",
+    "export.versions": "releases the newest version of each page only",
+    "recrawl.mode": "revisits every page at the same interval",
+    "recrawl.share": "lets due pages compete with new ones by priority alone",
+    "recrawl.min_interval": "revisits every page at the same interval",
+    "recrawl.max_interval": "revisits every page at the same interval",
+    "store.lease": "leaves ownership of a partition file to the operating system's lock",
+    "store.s3_endpoint": "keeps a corpus in a folder",
+    "store.s3_region": "keeps a corpus in a folder",
+    "engine.address": "runs the local engine",
+}
+"""Keys whose other values this version cannot honour, and what it does instead: refused, never silently ignored."""
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 DELAY_FLOOR_S = 1.0
 """Below this a pace is accepted only towards addresses we own (`allow_private`) or hosts that agreed (`trusted`)."""
@@ -32,7 +46,7 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
     found: list[tuple[str, str, str]] = []
     if fetching:
         found += _identity(config) + _seeds(config) + _scope(config) + _pace(config)
-    found += _networks(config) + _filters(config, deep) + _dedup(config) + _files(config) + _publish(config)
+    found += _networks(config) + _filters(config, deep) + _dedup(config) + _files(config) + _publish(config) + _not_yet(config)
     return [_at(config, key, message, hint) for key, message, hint in found]
 
 
@@ -182,12 +196,15 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
     return found
 
 
+def _not_yet(config: Config) -> list[tuple[str, str, str]]:
+    given, default = leaves(config.model_dump()), leaves(Config(corpus=config.corpus).model_dump())
+    return [(key, f"this version {what}", "leave the key out") for key, what in NOT_YET.items() if given[key] != default[key]]
+
+
 def _publish(config: Config) -> list[tuple[str, str, str]]:
     found, repo = [], config.publish.repo
     if repo is not None and not _REPO.fullmatch(repo):
         found.append(("publish.repo", f"not a repository of the hub: {repo[:200]!r}", 'write "owner/name"'))
-    if config.export.versions == "major":
-        found.append(("export.versions", "this version releases the newest version of each page only", 'leave it at "newest"'))
     if config.publish.card is not None:
         from corpus.export.words import read_words
 

@@ -17,6 +17,7 @@ from corpus.export.refusals import WARN_ABOVE
 from corpus.export.schema import DESCRIPTIONS
 from corpus.export.shard import Written
 from corpus.export.summary import Counts, DomainRow
+from corpus.export.words import said
 from corpus.reasons import REASONS
 
 HUMAN = "✍"
@@ -86,7 +87,7 @@ def _about(f: CardFacts) -> list[str]:
     return [
         "## What it is",
         "",
-        TO_DO,
+        said(f.options.words, "about", TO_DO),
         "",
         (
             f"{f.counts.rows:,} pages of {f.counts.domains:,} registered domains, {size:,} bytes of text{tokens}. "
@@ -99,16 +100,17 @@ def _about(f: CardFacts) -> list[str]:
 
 
 def _use(f: CardFacts) -> list[str]:
+    repo = f.options.words.get("repo", "OWNER/NAME")  # a name the configuration has checked; it stands in code
     return [
         "## Use it",
         "",
         "```python",
         "from datasets import load_dataset",
-        'rows = load_dataset("OWNER/NAME", split="train", streaming=True)',
+        f'rows = load_dataset("{repo}", split="train", streaming=True)',
         "```",
         "",
         "```sql",
-        "SELECT language, count(*) FROM 'hf://datasets/OWNER/NAME/data/**/*.parquet' GROUP BY 1;",
+        f"SELECT language, count(*) FROM 'hf://datasets/{repo}/data/**/*.parquet' GROUP BY 1;",
         "```",
     ]
 
@@ -225,7 +227,7 @@ def _risks(f: CardFacts) -> list[str]:
     return [
         "## Personal data, bias and known limits",
         "",
-        TO_DO,
+        said(f.options.words, "risks", TO_DO),
         "",
         (
             "Known limits of the method: language identification errs on short texts and close languages; extraction may lose tables, code and comments; "
@@ -239,7 +241,7 @@ def _takedown(f: CardFacts) -> list[str]:
     return [
         "## Rights and takedown",
         "",
-        f"Rights in each page remain with its holder. {TO_DO} (form, response time).",
+        f"Rights in each page remain with its holder. {said(f.options.words, 'takedown', f'{TO_DO} (form, response time).')}",
         "",
         f"`TOMBSTONES.parquet` lists {count:,} takedowns (domain, URL or document): remove them from every copy of any release.",
     ]
@@ -250,16 +252,16 @@ def _changes(f: CardFacts) -> list[str]:
 
 
 def _datasheet(f: CardFacts) -> list[str]:
-    questions = (
-        "Why was it made, and by whom?",
-        "What should it not be used for?",
-        "Who maintains it, and how long?",
-        "How should it be cited?",
-    )
+    questions = {
+        "made_by": "Why was it made, and by whom?",
+        "not_for": "What should it not be used for?",
+        "maintained_by": "Who maintains it, and how long?",
+        "cite": "How should it be cited?",
+    }
     identity = {**f.inputs.identity, "snapshot": f.inputs.digest}
     return [
         "## Datasheet",
         "",
-        *(line for question in questions for line in (f"**{question}** {TO_DO}", "")),
+        *(line for part, question in questions.items() for line in (f"**{question}** {said(f.options.words, part, TO_DO)}", "")),
         "Made from: " + ", ".join(f"{markdown(name)} `{markdown(value)}`" for name, value in sorted(identity.items())) + ".",
     ]

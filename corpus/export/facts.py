@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,26 +30,19 @@ def load_facts(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs) -> None:
         " crawl_id VARCHAR, outcome VARCHAR, fetched_at TIMESTAMP, content_sha256 VARCHAR, text_sha256 VARCHAR, language VARCHAR,"
         " language_script VARCHAR, near_original VARCHAR, file_path VARCHAR, warc_offset BIGINT)"
     )
+    columns = ", ".join(_KEPT)
     for number, segment in enumerate(inputs.segments):
-        source = pq.ParquetFile(segment.documents)
-        start = 0
-        for group in range(source.num_row_groups):
-            rows = source.read_row_group(group, columns=_KEPT)
-            append(con, "facts", _measured(rows, number, start))
-            start += len(rows)
+        con.execute(
+            f"INSERT INTO facts BY NAME SELECT {number} AS file_no, file_row_number AS row_no, {columns}"
+            " FROM read_parquet($file, file_row_number = true, hive_partitioning = false)",
+            {"file": str(segment.documents)},
+        )
     _load_file(con, "clusters", inputs.clusters)
     if inputs.pairs is not None:
         _load_file(con, "pairs", inputs.pairs)
     else:
         con.execute("CREATE TABLE pairs (a VARCHAR, b VARCHAR, similarity DOUBLE)")
     load(con, "frontier", inputs.frontier)
-
-
-def _measured(rows: pa.Table, number: int, start: int) -> pa.Table:
-    columns = {name: rows[name] for name in _KEPT}
-    columns["file_no"] = pa.array(np.full(len(rows), number, dtype=np.int32))
-    columns["row_no"] = pa.array(np.arange(start, start + len(rows), dtype=np.int32))
-    return pa.table(columns)
 
 
 def _load_file(con: duckdb.DuckDBPyConnection, table: str, path: Path) -> None:

@@ -47,6 +47,7 @@ def release_key(
         "tokenizer": tokens.name if tokens else "none",
         "signals": [f"{name} {kind}" for name, kind in signals],
         "options": {name: getattr(options, name) for name in _CONTENT},
+        **({"words": dict(options.words)} if options.words else {}),
         "previous": options.previous,
         "schema": SCHEMA_VERSION,
         "writer": writers(),

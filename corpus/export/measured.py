@@ -48,7 +48,7 @@ def read_rows(path: Path, rows: Places, columns: Sequence[str], batch: int) -> I
         stop = start + source.metadata.row_group(group).num_rows
         low, high = np.searchsorted(rows, (start, stop))
         if low < high:
-            table = source.read_row_group(group, columns=list(columns))
+            table = source.read_row_group(group, columns=list(columns), use_threads=False)
             for at in range(low, high, batch):
                 part = rows[at : min(at + batch, high)]
                 whole = part[-1] - part[0] + 1 == len(part)

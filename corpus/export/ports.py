@@ -127,6 +127,8 @@ class ReleaseOptions:
     license: str = "other"
     user_agent: str = ""
     contact: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Parts of the card that a person wrote (`corpus.export.words.PARTS`), and `repo`, where it will be published."""
     previous: str = ""
     """The manifest (JSON) of the release before this one, for the card's list of changes; empty for none."""
 

@@ -64,18 +64,19 @@ class RowMaker:
         columns["consent"] = _struct(CONSENT_STRUCT, decided)
         columns["policy_digest"] = pa.array([self.policy.digest] * size, pa.string())
         columns["schema_version"] = pa.array(np.full(size, SCHEMA_VERSION, dtype=np.int32))
-        arrays = [_plain(columns[field.name]).cast(field.type) for field in self.schema]
+        arrays = [_as(columns[field.name], field.type) for field in self.schema]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
 
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _as(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """One array of a type; what has it already is not copied."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column if column.type == kind else column.cast(kind)
 
 
 def _struct(kind: pa.StructType, table: pa.Table) -> pa.Array:
     """A struct column of a table's columns by name; a field that the table lacks is null."""
-    fields = [kind.field(i) for i in range(kind.num_fields)]
-    arrays = [
-        _plain(table[f.name]).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in fields
-    ]
+    fields, names = [kind.field(i) for i in range(kind.num_fields)], set(table.column_names)
+    arrays = [_as(table[f.name], f.type) if f.name in names else pa.nulls(len(table), f.type) for f in fields]
     return pa.StructArray.from_arrays(arrays, fields=fields) if fields else pa.array([{}] * len(table), kind)

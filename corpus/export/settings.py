@@ -24,5 +24,9 @@ class ExportSettings(Settings):
 
 class PublishSettings(Settings):
     repo: str | None = None
+    """`owner/name` of the dataset on the hub."""
     private: bool = True
+    """A repository that does not exist yet is made private."""
     license: str = "other"
+    card: str | None = None
+    """A TOML file with the parts of the card that only a person can write (`corpus.export.words`)."""

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from corpus.config.check import problems, require
+from corpus.config.check import NOT_YET, problems, require
 from corpus.config.lines import key_lines
 from corpus.config.load import ConfigError, json_schema, load_config
 from corpus.config.load import show as render
+from corpus.config.tree import leaves
 
 GOOD = """
 [corpus]
@@ -83,7 +84,7 @@ def test_a_fetching_verb_needs_contact_and_seeds(tmp_path: Path) -> None:
 def test_what_types_cannot_see_is_found(tmp_path: Path, line: str, key: str) -> None:
     """Contradictions and impolite settings are refused by name before anything is fetched."""
     base = {"seeds": '["https://example.org/"]', "contact": '"bot@example.org"'}
-    base.pop(line.split(" =")[0], None)
+    base.pop(line.split(" =", maxsplit=1)[0], None)
     text = '[corpus]\nname = "x"\n[crawl]\n' + "\n".join(f"{k} = {v}" for k, v in base.items()) + f"\n{line}\n"
     config = load_config(write(tmp_path, text), environment={})
     assert key in {p.key for p in problems(config, fetching=True)}
@@ -140,3 +141,16 @@ def test_the_schema_documents_every_key() -> None:
     schema = json_schema()
     assert set(schema["properties"]) >= {"corpus", "crawl", "optout", "store"}
     assert schema["additionalProperties"] is False
+
+
+def test_what_this_version_cannot_honour_is_refused(tmp_path: Path) -> None:
+    """A key that would change nothing here is a problem with its reason; its default is none."""
+    path = write(tmp_path, GOOD)
+    settings = [
+        'crawl.seen="bloom"', 'recrawl.mode="by-change"', "recrawl.share=0.9", 'export.versions="major"', 'store.lease="5s"',
+        'store.s3_region="eu"', 'engine.address="ray://x"',
+    ]  # fmt: skip
+    found = problems(load_config(path, overrides=settings, environment={}), fetching=False)
+    assert {p.key for p in found} == {setting.split("=")[0] for setting in settings}
+    assert all("this version" in p.message for p in found)
+    assert set(NOT_YET) <= set(leaves(load_config(path, environment={}).model_dump()))

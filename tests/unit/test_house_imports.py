@@ -18,7 +18,7 @@ TIERS = (
     {"crawl", "filter", "export"},
     {"store", "engine", "observe", "config", "testing"},
     {"app"},
-    {"cli", "__main__"},
+    {"cli", "contrib", "__main__"},
 )
 """From the ground up. A room imports what lies below it, and itself."""
 LEVEL = {room: level for level, rooms in enumerate(TIERS) for room in rooms}

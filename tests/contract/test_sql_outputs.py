@@ -1,0 +1,93 @@
+"""What leaves through `corpus sql`: `attach.sql` for the duckdb shell, and JSON lines that hold every row."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+import zstandard
+
+from corpus.app.views import PUBLIC
+from tests.demo_corpus import DemoCorpus, Said, corpus_cli
+
+
+def _sql(folder: Path, *arguments: str | Path) -> Said:
+    return corpus_cli("sql", "-c", folder / "corpus.toml", *arguments)
+
+
+@pytest.fixture(scope="module")
+def folder(demo_corpus: DemoCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy in a folder whose name must be quoted."""
+    return demo_corpus.copy(tmp_path_factory.mktemp("sql") / "it's a corpus")
+
+
+def _lines(path: Path) -> list[dict]:
+    with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as unpacked:
+        return [json.loads(line) for line in io.TextIOWrapper(unpacked, "utf-8")]
+
+
+@pytest.mark.parametrize("view", PUBLIC)
+def test_attach_gives_the_shell_the_same_views(folder: Path, tmp_path: Path, view: str) -> None:
+    """Read by DuckDB alone, every view has the columns and the rows that `corpus sql` shows."""
+    said = _sql(folder, "--attach", "-o", tmp_path / "at'tach")
+    assert said.code == 0, said
+    with duckdb.connect(":memory:") as shell:
+        shell.execute((tmp_path / "at'tach" / "attach.sql").read_text("utf-8"))
+        shown = shell.execute(f"SELECT * FROM {view}")
+        columns = [column[0] for column in shown.description or ()]
+        ours = _sql(folder, "--json", f"SELECT * FROM {view}").json
+        assert columns == ours["columns"]
+        assert len(shown.fetchall()) == ours["row_count"] > 0
+
+
+def test_attach_again_refreshes_and_harms_no_corpus(folder: Path) -> None:
+    """By default it lies under store.local; a second time replaces it; verify finds nothing strange."""
+    for _ in range(2):
+        said = _sql(folder, "--attach")
+        assert said.code == 0
+    script = Path(said.out.strip().removeprefix("wrote "))
+    assert script == folder / ".local" / "attach" / "attach.sql"
+    with duckdb.connect(":memory:") as shell:
+        shell.execute(script.read_text("utf-8"))
+        shell.execute(script.read_text("utf-8"))
+    assert corpus_cli("verify", "-c", folder / "corpus.toml").code == 0
+
+
+def test_attach_of_a_corpus_without_a_release(folder: Path, tmp_path: Path) -> None:
+    """Views of what is not there yet are empty, with their columns."""
+    young = Path(shutil.copytree(folder, tmp_path / "young"))
+    for name in ("releases", "snapshots", "commits/release", "commits/dedup"):
+        shutil.rmtree(young / name)
+    assert _sql(young, "--attach", "-o", tmp_path / "a").code == 0
+    with duckdb.connect(":memory:") as shell:
+        shell.execute((tmp_path / "a" / "attach.sql").read_text("utf-8"))
+        assert shell.execute("SELECT count(*) FROM records").fetchone() == (0,)
+        assert shell.execute("SELECT count(*) > 0 FROM documents").fetchone() == (True,)
+
+
+def test_json_lines_hold_every_row(folder: Path, tmp_path: Path) -> None:
+    """One object a row, as `--json` says it; texts arrive as they are."""
+    target = tmp_path / "v1.jsonl.zst"
+    said = _sql(folder, "--format", "jsonl.zst", "-o", target, "SELECT * FROM records ORDER BY id")
+    assert said.code == 0, said
+    ours = _sql(folder, "--json", "SELECT * FROM records ORDER BY id").json
+    assert _lines(target) == [dict(zip(ours["columns"], row, strict=True)) for row in ours["rows"]]
+
+
+def test_json_lines_appear_whole_or_not_at_all(folder: Path, tmp_path: Path) -> None:
+    """A query that fails leaves no file; without a name there is a hint; nothing that writes is run."""
+    target = tmp_path / "x.jsonl.zst"
+    assert _sql(folder, "--format", "jsonl.zst", "-o", target, "SELECT nothing FROM records").code == 2
+    assert _sql(folder, "--format", "jsonl.zst", "SELECT 1").code == 2
+    assert _sql(folder, "--format", "jsonl.zst", "-o", target, "DELETE FROM records").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("SELECT 1", "--attach")])
+def test_one_query_or_attach(folder: Path, arguments: tuple[str, ...]) -> None:
+    """Neither, or both, is a mistake of usage."""
+    assert _sql(folder, *arguments).code == 2
