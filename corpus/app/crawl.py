@@ -64,7 +64,9 @@ def crawl(
 
 
 class _Fleet:
-    def __init__(self, project: Project, crawl_id: str, run_id: str, prepared: Prepared, report: Reporter, only: Kind | None) -> None:
+    def __init__(
+        self, project: Project, crawl_id: str, run_id: str, prepared: Prepared, report: Reporter, only: Kind | None
+    ) -> None:
         self._project, self._config, self._report = project, project.config, report
         crawl = self._config.crawl
         limit = None if crawl.max_pages is None else max(crawl.max_pages - prepared.pages, 0)

@@ -150,7 +150,11 @@ class _Process:
 
     def _open_sinks(self) -> dict[str, CaptureSink]:
         spec, layout, config = self._spec, self._project.layout, self._project.config
-        folders = {"pages": layout.warc_dir(spec.crawl_id), "policy": layout.policy_dir(spec.crawl_id), "sealed": layout.sealed_dir(spec.crawl_id)}
+        folders = {
+            "pages": layout.warc_dir(spec.crawl_id),
+            "policy": layout.policy_dir(spec.crawl_id),
+            "sealed": layout.sealed_dir(spec.crawl_id),
+        }
         age = config.store.segment_age or 600.0
         info = {
             "software": f"corpus/{__version__}",

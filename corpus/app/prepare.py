@@ -42,7 +42,9 @@ def url_rules(config: Config) -> UrlRules:
     """The pure URL filters of a configuration. Without a scope, the seeds' registered domains are the scope."""
     scope = config.crawl.scope
     if scope.any or scope.domains or scope.hosts or scope.prefixes:
-        compiled = UrlScope(domains=scope.domains, hosts=scope.hosts, prefixes=scope.prefixes, exclude=scope.exclude, any=scope.any)
+        compiled = UrlScope(
+            domains=scope.domains, hosts=scope.hosts, prefixes=scope.prefixes, exclude=scope.exclude, any=scope.any
+        )
     else:
         compiled = UrlScope.from_seeds(seed_lines(config)[0], exclude=scope.exclude)
     return UrlRules(config.crawl, compiled)
@@ -145,7 +147,9 @@ def _fingerprints(project: Project) -> list[Fingerprint]:
         " WHERE v.content_sha256 IS NOT NULL AND v.near_original IS NULL AND u.kind = 0"
     )
     found = [
-        Fingerprint(from_tail(text_out(tail), text_out(host)), digest, None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF, "", at)
+        Fingerprint(
+            from_tail(text_out(tail), text_out(host)), digest, None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF, "", at
+        )
         for host, tail, digest, simhash, at in read_all(project.layout, query)
     ]
     return sorted(found, key=lambda page: (page.fetched_at or 0.0, page.url))

@@ -99,7 +99,8 @@ def _class(char: str, flags: int) -> int:
         return SINGLE
     if any(low <= code <= high for low, high in _BASE_RANGES):
         return BASE
-    return WORD if char.isalnum() else OTHER
+    joins = unicodedata.category(char) == "Pc"  # UAX #29 ExtendNumLet: `snake_case` is one word
+    return WORD if char.isalnum() or joins else OTHER
 
 
 def _script(char: str) -> int:

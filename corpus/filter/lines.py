@@ -102,6 +102,12 @@ class Lines:
         return result
 
     @functools.cached_property
+    def ends_bare(self) -> Flags:
+        """The very last character is an end mark of any script (not the ellipsis character)."""
+        result: Flags = self.filled & ((self.chunk.flags[self._back(0)] & TERMINAL) != 0) & (self.last_code != _ELLIPSIS)
+        return result
+
+    @functools.cached_property
     def sentence_ends(self) -> I64:
         """Positions of the marks that end a sentence (the last one of a run)."""
         codes, flags = self.chunk.codes, self.chunk.flags

@@ -19,9 +19,10 @@ import pyarrow as pa
 from corpus.filter.consent_columns import Verdict, judge_capture
 from corpus.filter.extract import Extraction, extract_page
 from corpus.filter.language import Language, detect_languages, model_digest
-from corpus.filter.measure import measured_chunks, signal_arrays
-from corpus.filter.schema import DOCUMENTS, SIGNALS_SCHEMA, SIGNATURES, SPANS, STAGE_VERSION
+from corpus.filter.measure import Measured, measured_chunks, signal_arrays
+from corpus.filter.schema import DOCUMENTS, SIGNALS_SCHEMA, SIGNATURES, SPANS, STAGE_VERSION, file_schema
 from corpus.filter.signatures import SCHEME, VALUES
+from corpus.filter.sources import Sources, open_sources
 from corpus.filter.tables import SegmentTables
 from corpus.model import Capture, Outcome, content_sha256, document_id, url_id
 from corpus.optout.settings import OptoutSettings
@@ -42,6 +43,8 @@ class MapSettings:
     """Path of a fastText model; None: the vendored one."""
     robots_token: str = "CorpusBot"
     optout: OptoutSettings = field(default_factory=OptoutSettings)
+    sources: Sources = field(default_factory=Sources)
+    """Lists, tables, models and functions of the operator's that signals are made from."""
 
     @property
     def options_digest(self) -> str:
@@ -60,6 +63,7 @@ class MapSettings:
             "stage_version": str(STAGE_VERSION),
             "options": self.options_digest,
             "language_model": model_digest(self.language_model),
+            **self.sources.inputs(),
         }
 
 
@@ -158,43 +162,51 @@ def _measure(rows: list[_Row], crawl_id: str, origin: str, settings: MapSettings
     ids = [row.id for row in kept]
     documents = _documents(rows, dict(zip(ids, languages, strict=True)), crawl_id, origin)
     signals, spans, signatures = [SIGNALS_SCHEMA.empty_table()], [SPANS.empty_table()], [SIGNATURES.empty_table()]
+    sources = open_sources(settings.sources)
     at = 0
     for part in measured_chunks(texts, [language.code for language in languages]):
-        size = len(part.spans)
-        mine, said = ids[at : at + size], languages[at : at + size]
-        at += size
-        named = {
-            "id": pa.array(mine),
-            "language": pa.array([s.code for s in said]),
-            "language_score": pa.array([s.score for s in said]),
-        }
-        signals.append(pa.table({**named, **signal_arrays(part.signals)}, schema=SIGNALS_SCHEMA))
-        flat = [(key, span) for key, found in zip(mine, part.spans, strict=True) for span in found]
-        spans.append(
-            pa.table(
-                {
-                    "id": pa.array([key for key, _ in flat], pa.string()),
-                    "kind": pa.array([span.kind for _, span in flat], pa.string()),
-                    "start": pa.array([span.start for _, span in flat], pa.int32()),
-                    "end": pa.array([span.end for _, span in flat], pa.int32()),
-                },
-                schema=SPANS,
-            )
-        )
-        values = pa.FixedSizeListArray.from_arrays(pa.array(part.minhash.reshape(-1)), type=SIGNATURES.field("minhash").type)
-        assert part.minhash.shape == (size, VALUES)
-        signatures.append(
-            pa.table(
-                {
-                    "id": pa.array(mine),
-                    "scheme": pa.array([SCHEME] * size),
-                    "minhash": values,
-                    "shingle_count": pa.array(part.shingle_count),
-                },
-                schema=SIGNATURES,
-            )
-        )
-    return _Batch(documents, pa.concat_tables(signals), pa.concat_tables(spans), pa.concat_tables(signatures))
+        mine = slice(at, at + len(part.spans))
+        urls = [row.capture.url for row in kept[mine]]
+        sourced = sources.columns(urls, part.chunk, [language.code for language in languages[mine]])
+        signals.append(_signals_table(ids[mine], languages[mine], part, sourced))
+        spans.append(_spans_table(ids[mine], part))
+        signatures.append(_signatures_table(ids[mine], part))
+        at = mine.stop
+    joined = pa.concat_tables(signals, promote_options="default")
+    return _Batch(documents, joined, pa.concat_tables(spans), pa.concat_tables(signatures))
+
+
+def _signals_table(ids: list[str], languages: list[Language], part: Measured, sourced: dict[str, pa.Array]) -> pa.Table:
+    named = {
+        "id": pa.array(ids),
+        "language": pa.array([language.code for language in languages]),
+        "language_score": pa.array([language.score for language in languages]),
+    }
+    columns = {**named, **signal_arrays(part.signals), **sourced}
+    return pa.table(columns, schema=file_schema("signals", pa.table(columns)))
+
+
+def _spans_table(ids: list[str], part: Measured) -> pa.Table:
+    flat = [(key, span) for key, found in zip(ids, part.spans, strict=True) for span in found]
+    columns = {
+        "id": pa.array([key for key, _ in flat], pa.string()),
+        "kind": pa.array([span.kind for _, span in flat], pa.string()),
+        "start": pa.array([span.start for _, span in flat], pa.int32()),
+        "end": pa.array([span.end for _, span in flat], pa.int32()),
+    }
+    return pa.table(columns, schema=SPANS)
+
+
+def _signatures_table(ids: list[str], part: Measured) -> pa.Table:
+    values = pa.FixedSizeListArray.from_arrays(pa.array(part.minhash.reshape(-1)), type=SIGNATURES.field("minhash").type)
+    assert part.minhash.shape == (len(ids), VALUES)
+    columns = {
+        "id": pa.array(ids),
+        "scheme": pa.array([SCHEME] * len(ids)),
+        "minhash": values,
+        "shingle_count": pa.array(part.shingle_count),
+    }
+    return pa.table(columns, schema=SIGNATURES)
 
 
 def text_sha256(text: str) -> str:
@@ -258,7 +270,7 @@ def _sorted(batches: list[_Batch], empty: SegmentTables) -> SegmentTables:
     documents = documents.take(order["at"])
 
     def like(tables: Iterable[pa.Table], base: pa.Table) -> pa.Table:
-        table = pa.concat_tables([base, *tables]).combine_chunks()
+        table = pa.concat_tables([base, *tables], promote_options="default").combine_chunks()
         ranks = np.fromiter((place[key] for key in table["id"].to_pylist()), np.int64, len(table))
         return table.take(pa.array(np.argsort(ranks, kind="stable")))
 

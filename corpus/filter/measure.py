@@ -1,7 +1,8 @@
 """Measuring: texts in, one row of signals each out, with spans and signatures from the same tokens.
 
-A pure function of each text and its language: the batch it comes in changes nothing. Memory is bounded by the chunk size
-or the longest text, whichever is larger.
+A pure function of each text and its language: the batch it comes in changes nothing. Of a text longer than `MEASURED`
+code points the signals, line spans and the signature see the first `MEASURED` only, and `unmeasured_chars` says how many
+were left; personal data is found in all of it, piece by piece. So time and memory stay bounded for any page.
 """
 
 from __future__ import annotations
@@ -18,32 +19,40 @@ from corpus.filter.signals import SIGNALS, Columns, count
 from corpus.filter.signals_gopher import characters, quality, repeated, scripts, unspaced
 from corpus.filter.signals_lines import c4, dclm, fineweb
 from corpus.filter.signatures import U32, chunk_shingles, distinct_counts, signatures
+from corpus.filter.simhash import simhashes
 from corpus.filter.spans import LineRules, line_spans, ordered, personal_spans
 from corpus.filter.spans_pii import PII_KINDS, Span
 from corpus.filter.stopwords import stop_words
-from corpus.filter.tokens import Chunk, chunks
+from corpus.filter.tokens import Chunk, chunks, measured_part
+from corpus.filter.tokens import chunk as chunk_of
 
-_TYPES = {"int64": pa.int64(), "double": pa.float64()}
+_TYPES = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of a few texts in order. `shingle_count` counts different shingles."""
+    """What was measured of a few texts in order. `shingle_count` counts different shingles; `chunk` holds the texts as
+    they were seen, tokenised."""
 
+    chunk: Chunk
     signals: Columns
     spans: list[list[Span]]
     minhash: U32
     shingle_count: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-def measure_chunk(chunk: Chunk, languages: Sequence[str]) -> Measured:
-    """Everything of one chunk, tokenised once. `languages` are codes, `und` where unknown."""
+def measure_chunk(chunk: Chunk, languages: Sequence[str], rests: Sequence[str] = ()) -> Measured:
+    """Everything of one chunk, tokenised once. `languages` are codes, `und` where unknown; `rests[i]` is what follows the
+    i-th text beyond the limit (empty for nearly all)."""
     lines = find_lines(chunk)
     by_script = scripts(chunk)
     no_spaces = unspaced(by_script)
     rules = LineRules(lines, c4(lines, by_script, no_spaces), dclm(lines, no_spaces))
     spans = line_spans(rules)
     personal = personal_spans(chunk)
+    beyond = np.array([len(rest) for rest in rests] or [0] * len(chunk))
+    for doc in np.flatnonzero(beyond).tolist():
+        personal[doc] += _personal_beyond(rests[doc], int(chunk.lengths[doc]))
     grams, bounds = chunk_shingles(chunk)
     columns: Columns = {
         **characters(chunk, by_script),
@@ -54,10 +63,13 @@ def measure_chunk(chunk: Chunk, languages: Sequence[str]) -> Measured:
         **fineweb(lines, by_script),
         **rules.dclm.columns(),
         **{f"{kind}_count": count(np.array([sum(s.kind == kind for s in found) for found in personal])) for kind in PII_KINDS},
+        "unmeasured_chars": count(beyond),
+        "simhash": simhashes(chunk),
     }
+    columns["chars"] = count(chunk.lengths + beyond)
     assert columns.keys() == SIGNALS.keys(), f"signals and their table differ: {columns.keys() ^ SIGNALS.keys()}"
     both = [ordered([*line, *found]) for line, found in zip(spans, personal, strict=True)]
-    return Measured(columns, both, signatures(grams, bounds), distinct_counts(grams, bounds))
+    return Measured(chunk, columns, both, signatures(grams, bounds), distinct_counts(grams, bounds))
 
 
 def signal_arrays(columns: Columns) -> dict[str, pa.Array]:
@@ -70,9 +82,23 @@ def signal_arrays(columns: Columns) -> dict[str, pa.Array]:
 def measured_chunks(texts: Sequence[str], languages: Sequence[str]) -> Iterator[Measured]:
     """Measure texts chunk by chunk, in order."""
     at = 0
-    for part in chunks(texts):
-        yield measure_chunk(part, languages[at : at + len(part)])
+    seen = [measured_part(text) for text in texts]
+    for part in chunks(seen):
+        mine = slice(at, at + len(part))
+        rests = [text[len(start) :] for text, start in zip(texts[mine], seen[mine], strict=True)]
+        yield measure_chunk(part, languages[mine], rests if any(rests) else ())
         at += len(part)
+
+
+def _personal_beyond(rest: str, offset: int) -> list[Span]:
+    """Personal data past the limit, in pieces cut at white space; positions are the whole text's."""
+    found = []
+    while rest:
+        piece = measured_part(rest)
+        found += [Span(span.kind, span.start + offset, span.end + offset) for span in personal_spans(chunk_of([piece]))[0]]
+        offset += len(piece)
+        rest = rest[len(piece) :]
+    return found
 
 
 def measure(texts: Sequence[str], languages: Sequence[str] | None = None) -> pa.Table:

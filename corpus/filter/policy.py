@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -92,8 +92,12 @@ def _facts(kept: Range) -> list[object]:
     return [kept.low, kept.low_open, kept.high, kept.high_open, kept.off]
 
 
-def load_policy(name_or_path: str) -> Policy:
-    """A shipped policy by name, or any TOML file. Raises UsageError with file and line for everything that cannot be meant."""
-    from corpus.filter.policy_file import read_policy
+def load_policy(name_or_path: str, *, keys: Collection[str] | None = None, own: Mapping[str, str] | None = None) -> Policy:
+    """A shipped policy by name, or any TOML file. Raises UsageError with file and line for everything that cannot be meant.
 
-    return read_policy(name_or_path)
+    `own`: the operator's own signals with their types. `keys`: the configuration keys of signal sources that are set; with
+    it a rule over a signal whose source is missing is refused too.
+    """
+    from corpus.filter.policy_file import Known, read_policy
+
+    return read_policy(name_or_path, Known(own or {}, None if keys is None else frozenset(keys)))

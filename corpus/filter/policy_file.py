@@ -11,8 +11,8 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +22,7 @@ from corpus.filter.languages import normalise_language
 from corpus.filter.policy import EXTRA_SIGNALS, LIMITS, Policy, Range, Rule
 from corpus.filter.policy_sql import MAX_RULES
 from corpus.filter.signals import SIGNALS
+from corpus.filter.signals_sourced import SOURCED
 from corpus.filter.spans import GROUPS, KINDS
 
 _TOP = ("name", "about", "inherit", "cut", "rules")
@@ -41,7 +42,34 @@ def shipped() -> tuple[str, ...]:
     )
 
 
-def read_policy(name_or_path: str, *, beside: Path | None = None, depth: int = 0) -> Policy:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a rule may name beside the measured signals: the operator's own (with types), and sources by configuration key."""
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    keys: frozenset[str] | None = None
+    """None: nothing is known of the configuration, and sourced signals may be named."""
+
+    def fault(self, name: str) -> tuple[str, str] | None:
+        """(what is wrong, hint) of a signal's name; None when a rule may speak of it."""
+        kinds = {**{n: s.type for n, s in SIGNALS.items()}, **{n: s.signal.type for n, s in SOURCED.items()}, **self.own}
+        if name not in kinds and name not in EXTRA_SIGNALS:
+            near = difflib.get_close_matches(name, [*kinds, *EXTRA_SIGNALS], n=1)
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "your own signals need filter.rules; the measured ones stand in corpus.filter.signals"
+            )
+            return f"unknown signal {name!r}", hint
+        if kinds.get(name) == "string":
+            return f"the signal {name!r} is text, and a rule compares numbers", "use the count beside it"
+        source = SOURCED.get(name)
+        if source is not None and self.keys is not None and source.key not in self.keys:
+            return f"the signal {name!r} is not measured, so the rule would keep everything", f"set {source.key}"
+        return None
+
+
+def read_policy(name_or_path: str, known: Known, *, beside: Path | None = None, depth: int = 0) -> Policy:
     """Resolve one policy with its parents."""
     where, text, folder = _source(name_or_path, beside)
     if depth > _DEPTH:
@@ -52,7 +80,7 @@ def read_policy(name_or_path: str, *, beside: Path | None = None, depth: int = 0
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"not valid TOML: {error}", where) from error
-    return _Reader(where, text, folder, depth).policy(data)
+    return _Reader(where, text, folder, depth, known).policy(data)
 
 
 def _source(name_or_path: str, beside: Path | None) -> tuple[str, str, Path | None]:
@@ -75,8 +103,9 @@ def _source(name_or_path: str, beside: Path | None) -> tuple[str, str, Path | No
 class _Reader:
     """One file being read; it only knows where it is, to say so."""
 
-    def __init__(self, where: str, text: str, folder: Path | None, depth: int) -> None:
+    def __init__(self, where: str, text: str, folder: Path | None, depth: int, known: Known) -> None:
         self._where, self._lines, self._folder, self._depth = where, text.splitlines(), folder, depth
+        self._signals = known
 
     def _fail(self, what: str, table: str = "", key: str = "", hint: str = "") -> NoReturn:
         raise UsageError(what, f"{self._where}:{self._line(table, key)}", hint)
@@ -109,7 +138,7 @@ class _Reader:
         rules: dict[str, Rule] = {}
         cut: list[str] = []
         for parent in parents:
-            inherited = read_policy(parent, beside=self._folder, depth=self._depth + 1)
+            inherited = read_policy(parent, self._signals, beside=self._folder, depth=self._depth + 1)
             rules.update({rule.name: rule for rule in inherited.rules})
             cut += inherited.cut
         tables = data.get("rules", {})
@@ -176,16 +205,10 @@ class _Reader:
         return replace(rule)
 
     def _signal(self, name: Any, here: str) -> str:
-        known = [*SIGNALS, *EXTRA_SIGNALS]
-        if name in known:
-            return str(name)
-        near = difflib.get_close_matches(str(name), known, n=1)
-        return self._fail(
-            f"unknown signal {name!r}",
-            here,
-            "signal",
-            f"did you mean {near[0]!r}?" if near else "corpus process --explain lists the signals",
-        )
+        fault = self._signals.fault(str(name))
+        if fault is not None:
+            self._fail(fault[0], here, "signal", fault[1])
+        return str(name)
 
     def _languages(self, table: dict[str, Any], here: str) -> list[tuple[str, Range]]:
         result = []

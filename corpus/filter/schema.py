@@ -12,9 +12,10 @@ from typing import Final
 import pyarrow as pa
 
 from corpus.filter.signals import SIGNALS
+from corpus.filter.signals_sourced import SOURCED
 from corpus.filter.signatures import VALUES
 
-STAGE_VERSION: Final = 1
+STAGE_VERSION: Final = 2
 FAMILIES: Final = ("documents", "signals", "spans", "signatures")
 SORT_ORDER: Final = ("domain", "url", "id")
 
@@ -67,16 +68,18 @@ DOCUMENTS: Final = pa.schema(
         ("warc_length", pa.int64()),
     ]
 )
-_ARROW_TYPES: Final = {"int64": pa.int64(), "double": pa.float64()}
+ARROW_TYPES: Final = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
 SIGNALS_SCHEMA: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("language", pa.string(), nullable=False),
         pa.field("language_score", pa.float64(), nullable=False),
-        *((name, _ARROW_TYPES[signal.type]) for name, signal in SIGNALS.items()),
+        *((name, ARROW_TYPES[signal.type]) for name, signal in SIGNALS.items()),
+        *((name, ARROW_TYPES[sourced.signal.type]) for name, sourced in SOURCED.items()),
     ]
 )
-"""`language` stands here too: policies differ by language, and a decision then reads this family alone."""
+"""`language` stands here too: policies differ by language, and a decision then reads this family alone. The operator's own
+signals (`filter.rules`) follow as further columns, by name."""
 SPANS: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -94,3 +97,12 @@ SIGNATURES: Final = pa.schema(
     ]
 )
 SCHEMAS: Final = dict(zip(FAMILIES, (DOCUMENTS, SIGNALS_SCHEMA, SPANS, SIGNATURES), strict=True))
+
+
+def file_schema(family: str, table: pa.Table) -> pa.Schema:
+    """The schema of one file: the family's, and behind it whatever signals of the operator's own the table has, by name."""
+    schema = SCHEMAS[family]
+    if family != "signals":
+        return schema
+    own = sorted(set(table.column_names) - set(schema.names))
+    return pa.schema([*schema, *(table.schema.field(name) for name in own)])

@@ -1,6 +1,6 @@
 """Where tokens begin: a simplified UAX #29 with rules for scripts that write no spaces, over whole arrays at once.
 
-Words are runs of letters, digits and marks, joined across an inner apostrophe, full stop, colon or digit comma. A run of
+Words are runs of letters, digits, marks and low lines, joined across an inner apostrophe, full stop, colon or digit comma. A run of
 one symbol ("...", "===") is a token. Han and Hiragana characters and Yi syllables are tokens each; Katakana and Hangul form
 runs. Thai, Lao, Khmer and Myanmar are cut into orthographic clusters (a consonant with its vowels and marks, about a third
 of a word): a dictionary would give words, but clusters never depend on one and move no boundary elsewhere in the text.

@@ -2,7 +2,8 @@
 
 This is the one list; the schema of the `signals` family, `measure()` and the policy checker are made from it. Signals are
 integers or one IEEE division of integers. NULL means that the rule behind it does not apply to the text (mean word length
-of Chinese, stop words of a language without a list); NaN never occurs, and a ratio of nothing is NULL.
+of Chinese, stop words of a language without a list); NaN never occurs, and a ratio of nothing is NULL. Signals that need a
+source of the operator's (lists, models, benchmark files) stand in `signals_sourced`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-SignalType = Literal["int64", "double"]
+SignalType = Literal["int64", "double", "string"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ _NO_MARK = "as FineWeb runs C4: without the rule about end marks"
 
 SIGNALS: Final[dict[str, Signal]] = {
     # size
-    "chars": _int("code points of the text", _OWN),
+    "chars": _int("code points of the whole text", _OWN),
     "tokens": _int("tokens, punctuation included", _OWN, _TOKENS),
     "words": _int(
         "tokens with a character that is no punctuation, symbol or control",
@@ -137,6 +138,11 @@ SIGNALS: Final[dict[str, Signal]] = {
         _FINEWEB,
         "datatrove's code took ASCII marks at first",
     ),
+    "bare_end_mark_line_ratio": _part(
+        "lines whose last character is an end mark, no quote or bracket after it; NULL for scripts that write none",
+        _FINEWEB,
+        "FineWeb's own reading; end_mark_line_ratio also takes .” and .) and …",
+    ),
     "short_line_ratio": _part("lines of at most 30 characters", _FINEWEB),
     "dup_line_char_share": _part(
         "characters in lines seen before, newlines not counted", _FINEWEB, "limit 0.01 in code, 0.1 in the paper and FineWeb-2"
@@ -169,4 +175,11 @@ SIGNALS: Final[dict[str, Signal]] = {
     "ipv6_count": _int("public IPv6 addresses", _OWN),
     "iban_count": _int("IBANs with a valid checksum", _OWN),
     "card_count": _int("card numbers with a valid checksum", _OWN),
+    # the whole
+    "unmeasured_chars": _int("code points past the first million: no signal but `chars` and the `*_count`s saw them", _OWN),
+    "simhash": _int(
+        "SimHash of the words, its 64 bits as a signed integer; NULL under 50 words",
+        _OWN,
+        "text-dedup and Data-Juicer hash other features: fingerprints of two tools never compare",
+    ),
 }

@@ -122,8 +122,10 @@ def fineweb(lines: Lines, by_script: I64) -> Columns:
     length = lines.end - lines.start
     ends = lines.filled & (lines.ends_terminal | np.isin(lines.last_code, _ASCII_ENDS) | lines.ends_in_ellipsis)
     third = np.array([_third(length[a:b]) for a, b in zip(lines.bounds[:-1], lines.bounds[1:], strict=True)], dtype=np.int64)
+    markless = has_no_end_marks(by_script)
     return {
-        "end_mark_line_ratio": ratio(lines.per_doc(ends), filled, has_no_end_marks(by_script)),
+        "end_mark_line_ratio": ratio(lines.per_doc(ends), filled, markless),
+        "bare_end_mark_line_ratio": ratio(lines.per_doc(lines.ends_bare), filled, markless),
         "short_line_ratio": ratio(lines.per_doc(lines.filled & (length <= SHORT_LINE)), filled),
         "newline_ratio": ratio(np.diff(lines.bounds) - 1, n_tokens),
         "mc4_third_line": count(third),

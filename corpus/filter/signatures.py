@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.filter.tokens import U64, Chunk, chunks, hash_strings, mix64
+from corpus.filter.tokens import U64, Chunk, chunks, hash_strings, measured_part, mix64
 
 SCHEME: Final = "a32-1"
 VALUES: Final = 112
@@ -115,7 +115,7 @@ def distinct_counts(grams: U64, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _nfc(texts: Sequence[str]) -> list[str]:
-    return [unicodedata.normalize("NFC", text) for text in texts]
+    return [measured_part(unicodedata.normalize("NFC", text)) for text in texts]
 
 
 def minhash(texts: Sequence[str]) -> U32:

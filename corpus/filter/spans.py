@@ -93,15 +93,20 @@ def _repeated(lines: Lines) -> Flags:
 
 
 def line_spans(rules: LineRules) -> list[list[Span]]:
-    """Spans of every document of the chunk, each list by (start, end, kind). A line span leaves the newline outside."""
+    """Spans of every document of the chunk. Lines of one kind that follow each other are one span; its last newline stays
+    outside. (A page of a million short lines is then a few spans, not millions.)"""
     lines = rules.lines
     bounds = lines.chunk.bounds
     result: list[list[Span]] = [[] for _ in range(len(lines.chunk))]
     for kind, mask in rules.masks().items():
         at = np.flatnonzero(mask)
-        doc = lines.doc[at]
+        apart = (np.diff(at, prepend=-2) != 1) | (np.diff(lines.doc[at], prepend=-1) != 0)
+        first, last = at[apart], at[np.roll(apart, -1)]
+        doc = lines.doc[first]
         base = bounds[doc]
-        for d, start, end in zip(doc.tolist(), (lines.start[at] - base).tolist(), (lines.end[at] - base).tolist(), strict=True):
+        for d, start, end in zip(
+            doc.tolist(), (lines.start[first] - base).tolist(), (lines.end[last] - base).tolist(), strict=True
+        ):
             result[d].append(Span(kind, start, end))
     return result
 

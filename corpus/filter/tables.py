@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.filter.schema import FAMILIES, SCHEMAS
+from corpus.filter.schema import FAMILIES, file_schema
 
 ROW_GROUP: Final = 1024
 """Rows of a row group: the export prunes by domain ranges, and a reader of one document reads one group."""
@@ -25,7 +25,7 @@ _DICTIONARY: Final = {
         "host", "domain", "crawl_id", "origin", "outcome", "content_type", "charset", "charset_source", "language", "language_script", "extractor",
         "license_url", "use", "file_path",
     ],
-    "signals": ["language"],
+    "signals": ["language", "url_list_names", "contaminated_task"],
     "spans": ["kind", "id"],
     "signatures": ["scheme"],
 }  # fmt: skip
@@ -67,8 +67,9 @@ class Written:
 def encode(family: str, table: pa.Table) -> bytes:
     """A family's table as one Parquet file."""
     sink = io.BytesIO()
+    schema = file_schema(family, table)
     pq.write_table(
-        table.cast(SCHEMAS[family]),
+        table.select(schema.names).cast(schema),
         sink,
         row_group_size=ROW_GROUP,
         compression="zstd",

@@ -18,6 +18,8 @@ from corpus.filter.segment import token_starts
 
 CHUNK_CHARS = 1 << 18
 """Code points tokenised together: large enough to hide numpy's call cost, small enough for the second-level cache."""
+MEASURED = 1_000_000
+"""Code points of one text that are measured and signed; longer texts are rare, and most of them are tables or attacks."""
 _NEWLINE = 10
 _C1, _C2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # MurmurHash3's 64-bit finalizer
 _CODE = np.uint64(0x9E3779B97F4A7C15)
@@ -149,6 +151,14 @@ def chunk(texts: Sequence[str]) -> Chunk:
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
     return Chunk(tuple(texts), codes, tables().flags.take(codes), bounds)
+
+
+def measured_part(text: str) -> str:
+    """A text as far as it is measured: whole, or up to the last white space within the limit."""
+    if len(text) <= MEASURED:
+        return text
+    space = max(text.rfind("\n", MEASURED // 2, MEASURED), text.rfind(" ", MEASURED // 2, MEASURED))
+    return text[: space + 1 if space >= 0 else MEASURED]
 
 
 def chunks(texts: Sequence[str], limit: int = CHUNK_CHARS) -> Iterator[Chunk]:

@@ -21,6 +21,8 @@ Shingles = npt.NDArray[np.uint64]
 Similarity = npt.NDArray[np.float64]
 
 _CHUNK_PAIRS = 16_384
+_GAP_ROWS, _RUN_ROWS = 16, 4096
+"""Rows of a mapped table that are read along rather than skipped, and that are read at once."""
 _CHUNK_SHINGLES = 4_000_000
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -66,10 +68,27 @@ def estimate(signatures: npt.NDArray[np.uint32], slot_of: Rows, pairs: Pairs) ->
     width = signatures.shape[1]
     for start in range(0, len(pairs), _CHUNK_PAIRS):
         a, b = split(pairs[start : start + _CHUNK_PAIRS])
-        equal = signatures[slot_of[a]] == signatures[slot_of[b]]
+        equal = _gather(signatures, slot_of[a]) == _gather(signatures, slot_of[b])
         values[start : start + _CHUNK_PAIRS] = np.count_nonzero(equal, axis=1) / width
-        give_back(signatures)
     return values
+
+
+def _gather(signatures: npt.NDArray[np.uint32], slots: Rows) -> npt.NDArray[np.uint32]:
+    """`signatures[slots]`. Of a mapped table the rows are read from its file: touching a page of a mapping may bring in
+    two megabytes around it, and a few thousand scattered rows then count as the whole table."""
+    name = getattr(signatures, "filename", None)
+    if name is None or not isinstance(getattr(signatures, "base", None), mmap.mmap):  # in memory, or a part of a mapping
+        return signatures[slots]
+    wanted, place = np.unique(slots, return_inverse=True)
+    rows = np.empty((len(wanted), signatures.shape[1]), dtype=np.uint32)
+    apart = (np.diff(wanted) > _GAP_ROWS) | (np.diff(wanted // _RUN_ROWS) != 0)
+    with Path(name).open("rb", buffering=0) as file:
+        for run in np.split(np.arange(len(wanted)), np.flatnonzero(apart) + 1):
+            first, last = int(wanted[run[0]]), int(wanted[run[-1]])
+            file.seek(first * signatures.strides[0])
+            block = np.frombuffer(file.read((last - first + 1) * signatures.strides[0]), dtype=np.uint32)
+            rows[run] = block.reshape(last - first + 1, -1)[wanted[run] - first]
+    return rows[place]
 
 
 def give_back(table: npt.NDArray[np.uint32]) -> None:

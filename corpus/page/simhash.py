@@ -28,7 +28,11 @@ def simhash64(words: Sequence[str]) -> int | None:
     """The fingerprint of a word sequence, 0..2^64-1; None under `MIN_WORDS` words."""
     if len(words) < MIN_WORDS:
         return None
-    features = _features(_word_hashes(words))
+    return vote(run_features(_word_hashes(words)))
+
+
+def vote(features: Hashes) -> int:
+    """The fingerprint of feature hashes: each bit by majority, a tie is 0."""
     votes = np.zeros(64, dtype=np.int64)
     for start in range(0, len(features), _CHUNK):
         block = features[start : start + _CHUNK].astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -62,7 +66,7 @@ def _word_hashes(words: Sequence[str]) -> Hashes:
     return np.fromiter(map(xxh3_64_intdigest, coded), dtype=np.uint64, count=len(words))
 
 
-def _features(hashes: Hashes) -> Hashes:
+def run_features(hashes: Hashes) -> Hashes:
     """One hash per run of three words, finished so that every input bit reaches every output bit."""
     mixed: Hashes = hashes[:-2] * _ODD_1 + (hashes[1:-1] ^ (hashes[1:-1] >> np.uint64(29))) * _ODD_2 + hashes[2:] * _ODD_3
     mixed ^= mixed >> np.uint64(33)

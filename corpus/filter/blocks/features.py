@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from corpus.filter.blocks.counts import Counts, Ints, counts
+from corpus.filter.blocks.counts import Ints, counts
 from corpus.filter.blocks.groups import Groups, groups
 from corpus.filter.blocks.segment import MARKS, TAG_CODE, TAGS, Segments
 
 Floats = npt.NDArray[np.float64]
 LEVELS: Final = 5
-_HEADING: Final = np.array([int(tag[1]) if tag[:1] == "h" and tag[1:].isdigit() else 0 for tag in TAGS])
+HEADING: Final = np.array([int(tag[1]) if tag[:1] == "h" and tag[1:].isdigit() else 0 for tag in TAGS])
 _PARAGRAPH: Final = np.array([tag in {"p", "pre", "blockquote", "dd"} for tag in TAGS])
 _FAR: Final = 10_000
 
@@ -34,10 +34,16 @@ class Columns:
     def ratio(self, name: str, over: Ints, under: Ints | int) -> None:
         self.add(name, over / np.maximum(under, 1))
 
+    def table(self) -> Floats:
+        """[column, row]"""
+        table = np.empty((len(self.values), len(self.values[0])))
+        for at, value in enumerate(self.values):
+            table[at] = value
+        return table
 
-def features(found: Segments, near: Ints, far: Ints, title: str = "") -> tuple[list[str], Floats, Counts]:
-    """(column names, one row a block, counts). `near`, `far`: scores of each element's names as own and as distant ancestor."""
-    page = _Page(found, near, far)
+
+def features(page: Arrays, title: str = "") -> tuple[list[str], Floats]:
+    """(column names, [column, block])."""
     columns = Columns()
     page.text(columns, title)
     page.levels(columns)
@@ -46,11 +52,14 @@ def features(found: Segments, near: Ints, far: Ints, title: str = "") -> tuple[l
     page.headings(columns)
     page.repeats(columns)
     page.whole(columns)
-    return columns.names, np.column_stack([value.astype(np.float64) for value in columns.values]), page.counts
+    return columns.names, columns.table()
 
 
-class _Page:
-    """Arrays of one page. Element arrays are indexed by element, the others by block."""
+class Arrays:
+    """Arrays of one page. Element arrays are indexed by element, the others by block.
+
+    `near`, `far`: scores of each element's names as own or near ancestor and as distant one. The page has a block.
+    """
 
     def __init__(self, found: Segments, near: Ints, far: Ints) -> None:
         self.found = found
@@ -65,6 +74,7 @@ class _Page:
             up.append(self.parent[up[-1]])
         self.up = up
         self.near, self.far = near, far
+        self.near_sum = near[up[0]] + near[up[1]] + near[up[2]]
         self.link = np.array(found.link_chars)
         chars, words = self.counts.chars, self.counts.words
         self.prose = words * (_PARAGRAPH[self.tag[owner]] | (self.counts.commas + self.counts.ends > 2)) * (self.link * 2 < chars)
@@ -94,13 +104,11 @@ class _Page:
 
     def levels(self, out: Columns) -> None:
         """The block's element and its ancestors: tags, names, mass, links."""
-        near_sum = self.near[self.up[0]] + self.near[self.up[1]] + self.near[self.up[2]]
         path = np.zeros(len(self.parent), np.int64)
         low = np.zeros(len(self.parent), np.int64)
         depth = np.zeros(len(self.parent), np.int64)
         _paths(self.found.parent, self.far.tolist(), path, low, depth)
-        self.near_sum = near_sum
-        out.add("near", near_sum)
+        out.add("near", self.near_sum)
         out.add("far", path[self.up[3]])
         out.add("path", path[self.up[0]])
         out.add("low", low[self.up[0]])
@@ -171,7 +179,7 @@ class _Page:
     def headings(self, out: Columns) -> None:
         """Distance to headings, in blocks, and what the last one was."""
         at = np.arange(self.size)
-        level = _HEADING[self.tag[self.up[0]]]
+        level = HEADING[self.tag[self.up[0]]]
         is_first = level == 1
         h1 = int(np.argmax(is_first)) if is_first.any() else -1
         out.add("since h1", at - h1 if h1 >= 0 else np.full(self.size, _FAR))
@@ -196,7 +204,9 @@ class _Page:
         for name, member in (("run", g.inner), ("card", g.card)):
             node = member[self.up[0]]
             row = g.siblings[node]
-            words, chars, link, prose, _, blocks = (np.bincount(g.siblings, part, g.rows).astype(np.int64)[row] for part in self.inside)
+            words, chars, link, prose, _, blocks = (
+                np.bincount(g.siblings, part, g.rows).astype(np.int64)[row] for part in self.inside
+            )
             count = g.sibling_count[node]
             inside = node > 0
             out.add(f"{name} n", count * inside)
@@ -222,7 +232,7 @@ class _Page:
             "page prose": prose / max(words, 1),
             "page commas": commas / max(words, 1),
             "page longest": int(self.counts.words.max()),
-            "page h": int((_HEADING[tags] > 0).sum()) / blocks,
+            "page h": int((HEADING[tags] > 0).sum()) / blocks,
             "page articles": int((self.tag == TAG_CODE["article"]).sum()),
             "page forms": int((self.tag == TAG_CODE["form"]).sum()),
             "page cards": int((self.counts.words * (self.groups.card[self.up[0]] > 0)).sum()) / max(words, 1),

@@ -29,7 +29,7 @@ class NameScores:
     """Scores of whole strings, remembered: sites repeat them on every page. What it answers does not depend on what it knows."""
 
     def __init__(self, scores: Mapping[str, tuple[int, int]]) -> None:
-        self._scores = scores
+        self.scores = scores
         self._known: dict[str, tuple[int, int]] = {}
 
     def of(self, names: Iterable[str]) -> tuple[Ints, Ints]:
@@ -42,7 +42,7 @@ class NameScores:
         return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
 
     def _learn(self, names: str) -> tuple[int, int]:
-        hits = [self._scores[word] for word in words_of(names) if word in self._scores]
+        hits = [self.scores[word] for word in words_of(names) if word in self.scores]
         result = (sum(near for near, _ in hits), sum(far for _, far in hits))
         self._known[names] = result
         return result

@@ -10,6 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from corpus.filter.extract_limits import size_of
+from corpus.page.tree import Page
+
 MAX_NODES: Final = 400_000
 MAX_BLOCKS: Final = 60_000
 NOSCRIPT_CHARS: Final = 300
@@ -26,11 +31,11 @@ _NEVER = frozenset(
     option param progress rp script select source style svg template textarea title track video wbr""".split()  # noqa: SIM905
 )
 BOILERPLATE: Final = frozenset({"nav", "footer", "aside", "dialog"})
-_BOLD = frozenset({"b", "strong"})
-_APART = frozenset({"button", "label", "time", "cite"})
-"""Inline elements that are set apart from an equal neighbour by style alone, as two links are."""
+_BITS: Final = {"a": 1, "b": 2, "strong": 2}
+_APART = frozenset({"a", "button", "label", "time", "cite"})
+"""Inline elements that are set apart from their like by style alone: a menu of links, a row of buttons."""
 _BREAK, _GAP = "\1", "\0"
-"""A `br`; a place where two inline elements meet. No parser leaves them in text, and they never leave this module."""
+"""A `br`; a place where two inline elements meet. They never leave this module; in a page's own text they read the same."""
 MARKS: Final = ("article", "main", "table", "li", "dl", "blockquote", "pre", "form", "header", "figure", "details", "ul", "p")
 _MARK = {name: 1 << at for at, name in enumerate(MARKS)} | {"ol": 1 << MARKS.index("ul"), "dd": 1 << MARKS.index("dl")}
 PRE: Final = 1 << MARKS.index("pre")
@@ -68,10 +73,20 @@ class Segments:
         self.end = [max(a, b) for a, b in zip(end, self.first, strict=True)]
 
 
-def segment(tree: Any, *, keep_all: bool = False) -> Segments:
+def tree_of(page: Page) -> LexborHTMLParser | None:
+    """The page's tree; its full one, if the limits of extraction allow, where the crawler was content with a flat one."""
+    if not page.flattened or size_of(page.text).too_large:
+        return page.tree
+    try:
+        return LexborHTMLParser(page.text)
+    except (SelectolaxError, ValueError, RuntimeError, MemoryError):
+        return page.tree
+
+
+def segment(tree: LexborHTMLParser | None, *, keep_all: bool = False) -> Segments:
     """Blocks of a lexbor tree (`LexborHTMLParser`); `keep_all` enters navigation, footers, asides and dialogs too."""
     found = Segments()
-    root = tree.body
+    root = None if tree is None else tree.body
     if root is not None:
         _Walk(found, _NEVER if keep_all else _NEVER | BOILERPLATE).run(root)
     found.ends()
@@ -92,7 +107,6 @@ class _Walk:
     def run(self, root: Any) -> None:
         """The hot loop of extraction: one step per node, so everything it needs is local."""
         found, pieces, skip, codes = self.found, self.pieces, self.skip, TAG_CODE
-        parent, tags, marks, names, first = found.parent, found.tag, found.marks, found.names, found.first
         places: dict[int, int] = {root.parent.mem_id: 0}
         known, owner, left = places.get, -1, MAX_NODES
         inline = apart = 0  # the last inline element started; was the last text in a link or in an `_APART`?
@@ -125,34 +139,31 @@ class _Walk:
                     pieces.append(_BREAK)
                     continue
                 here = node.mem_id
-                if tag == "a":
-                    places[here] = place | 1
-                elif tag in _BOLD:
-                    places[here] = place | 2
-                    continue
-                else:
-                    places[here] = place
-                    if tag not in _APART:
-                        continue
+                places[here] = place | _BITS.get(tag, 0)
+                if tag in _APART:
                     inline = here
-                if apart and pieces:
-                    pieces.append(_GAP)
+                    if apart and pieces:
+                        pieces.append(_GAP)
                 continue
             if pieces:
                 self.flush(owner)
             owner, apart = -1, 0
             if tag == "noscript" and len(node.text()) < NOSCRIPT_CHARS:
                 continue
-            above = place >> 2
-            places[node.mem_id] = len(parent) << 2 | place & 3
-            parent.append(above)
-            tags.append(code)
-            marks.append(marks[above] | _MARK.get(tag, 0))
-            attributes = node.attributes
-            names.append(f"{attributes.get('class') or ''} {attributes.get('id') or ''}" if attributes else " ")
-            first.append(len(found.texts))
+            places[node.mem_id] = len(found.parent) << 2 | place & 3
+            self.element(node, tag, code, place >> 2)
         if pieces:
             self.flush(owner)
+
+    def element(self, node: Any, tag: str, code: int, above: int) -> None:
+        """Enter a block-level element into the table."""
+        found = self.found
+        found.parent.append(above)
+        found.tag.append(code)
+        found.marks.append(found.marks[above] | _MARK.get(tag, 0))
+        attributes = node.attributes
+        found.names.append(f"{attributes.get('class') or ''} {attributes.get('id') or ''}" if attributes else "")
+        found.first.append(len(found.texts))
 
     def flush(self, owner: int) -> None:
         """Close the open run: it becomes one block, or several where two line breaks part it."""

@@ -1,0 +1,170 @@
+"""The operator's sources for signals, together: what is configured, its digests for the stage key, and the columns it gives.
+
+A `Sources` holds paths and travels to workers; each process opens it once. What is not configured gives NULL columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from corpus.errors import UsageError
+from corpus.filter.decontaminate import Benchmarks, load_benchmarks
+from corpus.filter.quality import load_model, scores
+from corpus.filter.settings import FilterSettings
+from corpus.filter.signals import SignalType
+from corpus.filter.signals_sourced import SOURCED
+from corpus.filter.tokens import Chunk
+from corpus.filter.unigrams import Unigrams, load_unigrams
+from corpus.filter.url_lists import ADULT, UrlLists, list_files, load_url_lists
+from corpus.filter.user_signals import UserSignals, load_user_signals
+
+_TYPES = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Absolute paths; `rules` as in `filter.rules`, with `base`, the folder of the configuration file."""
+
+    url_lists: tuple[str, ...] = ()
+    unigrams: str | None = None
+    quality_model: str | None = None
+    decontaminate: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    base: str = "."
+
+    @classmethod
+    def of(cls, settings: FilterSettings, base: Path) -> Sources:
+        """From the configuration; relative paths are relative to `base`."""
+
+        def path(name: str) -> str:
+            return str((base / name).resolve())
+
+        return cls(
+            tuple(map(path, settings.url_lists)),
+            path(settings.unigrams) if settings.unigrams else None,
+            path(settings.quality_model) if settings.quality_model else None,
+            tuple(map(path, settings.decontaminate)),
+            settings.rules,
+            str(base.resolve()),
+        )
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The configuration keys that are set."""
+        named = {
+            "filter.url_lists": self.url_lists,
+            "filter.unigrams": self.unigrams,
+            "filter.quality_model": self.quality_model,
+            "filter.decontaminate": self.decontaminate,
+            "filter.rules": self.rules,
+        }
+        return frozenset(key for key, value in named.items() if value)
+
+    @property
+    def own(self) -> dict[str, SignalType]:
+        """Columns of the operator's own functions, by name."""
+        loaded = load_user_signals(self.rules, self.base) if self.rules else ()
+        return {name: kind for user in loaded for name, kind in sorted(user.columns.items())}
+
+    def look(self) -> None:
+        """Everything named is there, and the operator's functions load. Contents are read by `open_sources`. Raises UsageError."""
+        for path in self.url_lists:
+            list_files(path)
+        single = {"filter.unigrams": self.unigrams, "filter.quality_model": self.quality_model}
+        named = [*single.items(), *(("filter.decontaminate", path) for path in self.decontaminate)]
+        for key, file in named:
+            if file and not Path(file).is_file():
+                raise UsageError("no such file", f"{key}: {file}")
+        _ = self.own
+
+    def inputs(self) -> dict[str, str]:
+        """Digest of everything configured, for a stage key: contents, and the names that reach a column."""
+        facts: dict[str, object] = {}
+        for path in self.url_lists:
+            name, files = list_files(path)
+            facts.setdefault("url_lists", []).append([name, *map(_digest, files)])  # type: ignore[attr-defined]
+        if self.unigrams:
+            facts["unigrams"] = _digest(Path(self.unigrams))
+        if self.quality_model:
+            facts["quality_model"] = _digest(Path(self.quality_model))
+        if self.decontaminate:
+            facts["decontaminate"] = sorted(
+                [Path(path).stem, Path(path).suffix, _digest(Path(path))] for path in self.decontaminate
+            )
+        if self.rules:
+            facts["rules"] = [[user.rule, dict(user.columns), user.digest] for user in load_user_signals(self.rules, self.base)]
+        if not facts:
+            return {}
+        whole = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        model = {"quality_model": str(facts["quality_model"])} if self.quality_model else {}
+        return {"sources": whole, **model}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Loaded sources of one process."""
+
+    lists: UrlLists | None
+    unigrams: Unigrams | None
+    quality_model: str | None
+    benchmarks: Benchmarks | None
+    users: tuple[UserSignals, ...]
+
+    def columns(self, urls: Sequence[str], chunk: Chunk, languages: Sequence[str]) -> dict[str, pa.Array]:
+        """All sourced columns, and the operator's own, for the documents of a chunk at `urls`."""
+        found: dict[str, pa.Array] = {}
+        if self.lists is not None:
+            hits = self.lists.hits(urls)
+            found["url_list_hits"] = pa.array([len(names) for names in hits], pa.int64())
+            found["url_list_adult"] = pa.array([len(ADULT.intersection(names)) for names in hits], pa.int64())
+            found["url_list_names"] = pa.array([",".join(names) or None for names in hits], pa.string())
+        if self.unigrams is not None:
+            column = self.unigrams.scores(chunk)
+            found["unigram_logprob"] = pa.array(column.values, pa.float64(), mask=column.null)
+        if self.quality_model is not None:
+            found["quality_score"] = pa.array(scores(chunk.texts, self.quality_model), pa.float64())
+        if self.benchmarks is not None:
+            runs, tasks = self.benchmarks.find(chunk)
+            found["contaminated_ngrams"] = pa.array(np.asarray(runs), pa.int64())
+            found["contaminated_task"] = pa.array(tasks, pa.string())
+        for name, sourced in SOURCED.items():
+            found.setdefault(name, pa.nulls(len(chunk), _TYPES[sourced.signal.type]))
+        for user in self.users:
+            found |= user.measure(chunk.texts, languages)
+        return found
+
+
+@functools.cache
+def open_sources(sources: Sources) -> Opened:
+    """Load everything configured, once per process. Raises UsageError for what cannot be meant."""
+    if sources.quality_model:
+        load_model(sources.quality_model)
+    return Opened(
+        load_url_lists(sources.url_lists) if sources.url_lists else None,
+        load_unigrams(sources.unigrams) if sources.unigrams else None,
+        sources.quality_model,
+        load_benchmarks(sources.decontaminate) if sources.decontaminate else None,
+        load_user_signals(sources.rules, sources.base) if sources.rules else (),
+    )
+
+
+def list_hits(sources: Sources, signals: pa.Table) -> dict[str, int]:
+    """Documents on each configured URL list, zeros included, of one segment's signals."""
+    totals = {list_files(path)[0]: 0 for path in sources.url_lists}
+    for names in signals["url_list_names"].drop_null().to_pylist():
+        for name in names.split(","):
+            totals[name] += 1
+    return totals

@@ -1,0 +1,122 @@
+"""Quality and speed of extraction beside trafilatura and resiliparse: `python -m tests.bench.bench_extraction`.
+
+Quality: the gold sets (CORPUS_TEST_DATA), by default the third that training never sees; every extractor reads the same
+pages in the same run. Speed: whole documents, bytes to text, each page seen once by each extractor, interleaved,
+CPU-seconds of this process. Neither touches anything but standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from corpus.filter.blocks.extract import extract_blocks
+from corpus.filter.extract_fallback import fast_text
+from corpus.page.tree import parse
+from training.extraction.gold import GoldPage, data_folder, load
+from training.extraction.metrics import bag_f1, micro_f1, shingle_f1, snippet_counts
+
+
+def blocks(body: bytes) -> str:
+    return extract_blocks(parse(body, "text/html")).text
+
+
+def trafilatura_default(body: bytes) -> str:
+    import trafilatura
+
+    return trafilatura.extract(parse(body, "text/html").text) or ""
+
+
+def resiliparse_main(body: bytes) -> str:
+    return fast_text(parse(body, "text/html").text)
+
+
+EXTRACTORS: dict[str, Callable[[bytes], str]] = {
+    "blocks": blocks,
+    "trafilatura": trafilatura_default,
+    "resiliparse": resiliparse_main,
+}
+
+
+def read_all(page: GoldPage) -> dict[str, str]:
+    """Each extractor's text of one page."""
+    logging.disable(logging.CRITICAL)
+    return {name: extractor(page.html) for name, extractor in EXTRACTORS.items()}
+
+
+def quality(pages: Sequence[GoldPage], texts: Iterable[str]) -> dict[str, float]:
+    """Scores of one extractor: the three sets, and WCXB by page type."""
+    found: dict[str, list[float]] = defaultdict(list)
+    snippets = []
+    for page, text in zip(pages, texts, strict=True):
+        if page.set == "WCXB":
+            score = bag_f1(text, page.text or "")
+            found["WCXB"].append(score)
+            found[f"WCXB {page.kind}"].append(score)
+        elif page.set == "AEB":
+            found["AEB"].append(shingle_f1(text, page.text or ""))
+        else:
+            snippets.append(snippet_counts(text, page.with_, page.without))
+    scores = {name: sum(values) / len(values) for name, values in sorted(found.items())}
+    return scores | ({"TRAF": micro_f1(snippets)} if snippets else {})
+
+
+def speed(pages: Sequence[GoldPage]) -> dict[str, float]:
+    """CPU-seconds of each extractor over the pages; who reads a page first takes turns."""
+    spent = dict.fromkeys(EXTRACTORS, 0.0)
+    order = list(EXTRACTORS)
+    for at, page in enumerate(pages):
+        for name in order[at % 3 :] + order[: at % 3]:
+            before = time.process_time()
+            EXTRACTORS[name](page.html)
+            spent[name] += time.process_time() - before
+    return spent
+
+
+def table(pages: Sequence[GoldPage], scores: dict[str, dict[str, float]]) -> str:
+    """Markdown."""
+    rows = [f"| set (pages) | {' | '.join(EXTRACTORS)} |", f"|---|{'---|' * len(EXTRACTORS)}"]
+    for name in scores["blocks"]:
+        members = [page for page in pages if name in {page.set, f"{page.set} {page.kind}"}]
+        rows.append(f"| {name} ({len(members)}) | {' | '.join(f'{scores[e][name]:.3f}' for e in EXTRACTORS)} |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--part", choices=("held", "train", "all"), default="held")
+    parser.add_argument("--speed-pages", type=int, default=90)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    pages = [page for page in load(options.data) if options.part == "all" or page.held == (options.part == "held")]
+    with ProcessPoolExecutor(2) as pool:
+        read = list(pool.map(read_all, pages, chunksize=4))
+    scores = {name: quality(pages, (texts[name] for texts in read)) for name in EXTRACTORS}
+    # warm-up on a page that is not timed: imports, tables, model
+    timed = pages[:: max(len(pages) // options.speed_pages, 1)][: options.speed_pages]
+    read_all(next(page for page in pages if page not in timed))
+    spent = speed(timed)
+    ratio = spent["trafilatura"] / spent["blocks"]
+    if options.json:
+        print(json.dumps({"part": options.part, "scores": scores, "cpu_seconds": spent, "pages": len(timed), "ratio": ratio}))
+        return 0
+    print(table(pages, scores))
+    print(
+        ", ".join(f"{name} {1000 * seconds / len(timed):.1f} ms" for name, seconds in spent.items()),
+        f"a page ({len(timed)} pages)",
+    )
+    print(f"blocks: {ratio:.2f} times trafilatura's speed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
