@@ -58,7 +58,15 @@ class Web:
         kind = () if any(name.lower() == "content-type" for name, _ in headers) else HTML
         self.files[host or self.hosts[0], path] = Answer(status, (*headers, *kind), data)
 
-    def page(self, path: str, seed: int, *headers: tuple[str, str], links: tuple[str, ...] = (), head: str = "", host: str | None = None) -> None:
+    def page(
+        self,
+        path: str,
+        seed: int,
+        *headers: tuple[str, str],
+        links: tuple[str, ...] = (),
+        head: str = "",
+        host: str | None = None,
+    ) -> None:
         """A page of ordinary prose, different for each seed."""
         self.put(path, html(seed, links, head), *headers, host=host)
 
@@ -71,7 +79,9 @@ class Web:
 
     def index(self, *links: str, host: str | None = None) -> None:
         """The front page: links and nothing to extract."""
-        self.put("/", "<!DOCTYPE html><title>index</title>" + "".join(f'<a href="{link}">{link}</a> ' for link in links), host=host)
+        self.put(
+            "/", "<!DOCTYPE html><title>index</title>" + "".join(f'<a href="{link}">{link}</a> ' for link in links), host=host
+        )
 
 
 def html(seed: int, links: tuple[str, ...] = (), head: str = "") -> str:

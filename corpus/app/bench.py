@@ -58,7 +58,9 @@ def bench_pages(data: Path | None) -> tuple[Pages, str]:
     files = sorted(folder.rglob("*.html")) if folder.is_dir() else []
     if files:
         chosen = files[:: max(len(files) // PAGES_MAX, 1)][:PAGES_MAX]
-        return [(f"https://bench.example/{file.relative_to(folder).as_posix()}", file.read_bytes()) for file in chosen], "documentation tree"
+        return [
+            (f"https://bench.example/{file.relative_to(folder).as_posix()}", file.read_bytes()) for file in chosen
+        ], "documentation tree"
     from corpus.testing.demo.answers import answers
     from corpus.testing.demo.pages import sites
 

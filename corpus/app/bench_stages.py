@@ -80,7 +80,9 @@ def warc(pages: Pages, folder: Path) -> Work:
 
     def work() -> tuple[int, int]:
         for url, request, response in jobs:
-            writer.append(url, request, response, depth=1, via="", metadata={"corpus-content-sha256": content_sha256(response.decoded)})
+            writer.append(
+                url, request, response, depth=1, via="", metadata={"corpus-content-sha256": content_sha256(response.decoded)}
+            )
         writer.sync()
         writer.rotate(force=True)
         return len(jobs), sum(len(body) for _, body in pages)
@@ -158,7 +160,16 @@ def process(pages: Pages, folder: Path) -> Work:
     from corpus.filter.tables import write_tables
 
     captures = [
-        Capture(url, url, 200, (("Content-Type", "text/html; charset=utf-8"),), body, 0.0, CaptureRef("bench", n, 1), content_sha256=content_sha256(body))
+        Capture(
+            url,
+            url,
+            200,
+            (("Content-Type", "text/html; charset=utf-8"),),
+            body,
+            0.0,
+            CaptureRef("bench", n, 1),
+            content_sha256=content_sha256(body),
+        )
         for n, (url, body) in enumerate(pages)
     ]
 

@@ -34,7 +34,13 @@ class LogJudge:
     """A `ConsentJudge` over the consent log. `stale` names authorities whose statements are too old to rely on."""
 
     def __init__(
-        self, log: ConsentLog, watermark: Watermark, settings: OptoutSettings, token: str, operator: OperatorList, stale: frozenset[str]
+        self,
+        log: ConsentLog,
+        watermark: Watermark,
+        settings: OptoutSettings,
+        token: str,
+        operator: OperatorList,
+        stale: frozenset[str],
     ) -> None:
         self._settings, self._token = settings, token
         self._operator, self._stale = operator, stale

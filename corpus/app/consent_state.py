@@ -74,9 +74,25 @@ def evidence_of(entry: Refusal | Statement) -> Evidence:
     """What a response said about itself, as a statement."""
     if isinstance(entry, Refusal):
         return Evidence(
-            entry.protocol, entry.source, entry.line_no, entry.raw, file_digest=entry.file_digest, read_at=entry.at, axis="use", verdict="no"
+            entry.protocol,
+            entry.source,
+            entry.line_no,
+            entry.raw,
+            file_digest=entry.file_digest,
+            read_at=entry.at,
+            axis="use",
+            verdict="no",
         )
-    return Evidence(entry.protocol, entry.source, None, entry.raw, file_digest=entry.file_digest, read_at=entry.at, axis="use", verdict=entry.verdict)
+    return Evidence(
+        entry.protocol,
+        entry.source,
+        None,
+        entry.raw,
+        file_digest=entry.file_digest,
+        read_at=entry.at,
+        axis="use",
+        verdict=entry.verdict,
+    )
 
 
 class Bodies:
@@ -92,7 +108,9 @@ class Bodies:
         body = self._log.body(read.digest) if read.digest else b""
         return FileState(read.outcome, read.status, body, read.digest, read.read_at, read.url, read.truncated, read.detail, since)
 
-    def files(self, authority: str, reads: Mapping[FileKey, AuthorityRead], documents: set[str], since: Mapping[FileKey, float]) -> AuthorityFiles:
+    def files(
+        self, authority: str, reads: Mapping[FileKey, AuthorityRead], documents: set[str], since: Mapping[FileKey, float]
+    ) -> AuthorityFiles:
         """Everything that is known of an authority."""
 
         def one(file: str, url: str = "") -> FileState | None:

@@ -69,8 +69,19 @@ def decision_batches(project: Project, urls: Iterable[str]) -> Iterator[list[tup
     for url in urls:
         consent, _ = judge.consent(url, [])
         batch += [
-            (url, e.axis, e.verdict, e.protocol, _text(e.raw), e.line_no, e.file_digest, _us(e.read_at) if e.read_at is not None else None, e.source,
-             _text(e.agent), version)
+            (
+                url,
+                e.axis,
+                e.verdict,
+                e.protocol,
+                _text(e.raw),
+                e.line_no,
+                e.file_digest,
+                _us(e.read_at) if e.read_at is not None else None,
+                e.source,
+                _text(e.agent),
+                version,
+            )
             for e in consent.evidence
         ]
         if len(batch) >= BATCH:

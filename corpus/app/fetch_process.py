@@ -30,9 +30,9 @@ from corpus.crawl.dns import CachingResolver
 from corpus.crawl.fetch import HttpTransport
 from corpus.crawl.gate import Fingerprint, NearCopy
 from corpus.crawl.identity import user_agent
+from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import CaptureSink, FrontierStore
 from corpus.crawl.seen import RecentSeen
-from corpus.crawl.judge import VisitTools
 from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
 from corpus.errors import CorpusError

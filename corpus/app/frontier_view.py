@@ -29,7 +29,9 @@ def visited(project: Project) -> pa.Table:
     query = "SELECT url, state, fetched_at FROM urls WHERE state IN (?, ?) AND kind = 'page'"
     rows = [(url, state == states[0], round((at or 0.0) * 1e6)) for url, state, at in read_all(project.layout, query, states)]
     columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [(), (), ()]
-    return pa.table({name: pa.array(column, type=FRONTIER.field(name).type) for name, column in zip(FRONTIER.names, columns, strict=True)})
+    return pa.table(
+        {name: pa.array(column, type=FRONTIER.field(name).type) for name, column in zip(FRONTIER.names, columns, strict=True)}
+    )
 
 
 def url_row(project: Project, url: str) -> dict[str, Any] | None:

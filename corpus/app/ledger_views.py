@@ -29,7 +29,16 @@ from corpus.store.consent_log import AuthorityRead, parse_entry
 from corpus.url.host import authority_of, host_of
 
 _S, _I, _T = pa.string(), pa.int64(), pa.timestamp("us")
-_STATEMENT = [("axis", _S), ("verdict", _S), ("protocol", _S), ("source", _S), ("line_no", _I), ("raw", _S), ("agent", _S), ("file_digest", _S)]
+_STATEMENT = [
+    ("axis", _S),
+    ("verdict", _S),
+    ("protocol", _S),
+    ("source", _S),
+    ("line_no", _I),
+    ("raw", _S),
+    ("agent", _S),
+    ("file_digest", _S),
+]
 LEDGER_SCHEMA = pa.schema(
     [("host", _S), ("authority", _S), ("url", _S), ("valid_from", _T), ("valid_to", _T), *_STATEMENT, ("policy_version", _S)]
 )
@@ -180,7 +189,10 @@ def _documents(project: Project, snapshot: Snapshot) -> Iterator[list[tuple[str,
         with pq.ParquetFile(project.layout.root / path) as file:
             for batch in file.iter_batches(batch_size=BATCH, columns=["url", "evidence", "fetched_at"]):
                 at = batch["fetched_at"].cast(_I).to_pylist()
-                yield [(u, s or [], t / 1e6) for u, s, t in zip(batch["url"].to_pylist(), batch["evidence"].to_pylist(), at, strict=True)]
+                yield [
+                    (u, s or [], t / 1e6)
+                    for u, s, t in zip(batch["url"].to_pylist(), batch["evidence"].to_pylist(), at, strict=True)
+                ]
 
 
 def _statement(e: Evidence) -> Row:

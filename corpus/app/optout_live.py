@@ -41,14 +41,18 @@ class Look:
     """Why no answer could be had now; empty when there is one."""
 
 
-async def look(url: str, config: Config, *, transport: Transport | None = None, resolver: Resolver | None = None, clock: Clock | None = None) -> Look:
+async def look(
+    url: str, config: Config, *, transport: Transport | None = None, resolver: Resolver | None = None, clock: Clock | None = None
+) -> Look:
     """Check one URL. Raises UsageError when it is no http(s) URL or nobody is named as asking."""
     if not config.crawl.contact:
         raise UsageError("nobody is named as asking", "crawl.contact", "set crawl.contact, or give the files: --robots, --html …")
     if fetch_url(url) is None:
         raise UsageError("not an http(s) URL", url[:200], "write the URL with its scheme")
     clock = clock or RealClock()
-    asker = _Asker(config, transport or HttpTransport(config.crawl, clock), resolver or CachingResolver(config.crawl, clock), clock)
+    asker = _Asker(
+        config, transport or HttpTransport(config.crawl, clock), resolver or CachingResolver(config.crawl, clock), clock
+    )
     try:
         return await asker.look(url)
     finally:
@@ -92,7 +96,9 @@ class _Asker:
         if after:
             together = whole(together, union(after, self._config.optout), self._config.optout)
         if waits:
-            together = Consent(together.access, together.use, together.gate, store=False, export=False, evidence=together.evidence)
+            together = Consent(
+                together.access, together.use, together.gate, store=False, export=False, evidence=together.evidence
+            )
         return Look(together, self._asked, self._opinion(first), waits)
 
     async def _before(self, url: str) -> tuple[Consent, str]:

@@ -65,7 +65,9 @@ def map_settings(project: Project) -> MapSettings:
 
 def map_key(segment: SegmentInfo, settings: MapSettings, poisoned: frozenset[str]) -> str:
     """Key of one segment's measurement: everything its bytes depend on."""
-    return stage_key(segment=segment.name, digest=segment.digest, origin=segment.origin, poisoned=sorted(poisoned), **settings.inputs())
+    return stage_key(
+        segment=segment.name, digest=segment.digest, origin=segment.origin, poisoned=sorted(poisoned), **settings.inputs()
+    )
 
 
 def map_records(project: Project) -> dict[str, CommitRecord]:
@@ -77,7 +79,9 @@ def process(project: Project, engine: Engine, report: Reporter) -> ProcessEnd:
     """Measure what is not measured yet. Raises NothingDone when there is nothing to measure at all."""
     segments = page_segments(project)
     if not segments:
-        raise NothingDone("no page has been stored yet, so there is nothing to process", hint="run corpus crawl or corpus ingest first")
+        raise NothingDone(
+            "no page has been stored yet, so there is nothing to process", hint="run corpus crawl or corpus ingest first"
+        )
     settings = map_settings(project)
     with stage_lock(project.layout.locks, "process"):
         poisoned = poisoned_by_segment(project)
@@ -99,7 +103,9 @@ def process(project: Project, engine: Engine, report: Reporter) -> ProcessEnd:
         _run(project, engine, tasks, report)
     records = map_records(project).values()
     warn_idle_lists(records, report)
-    return ProcessEnd(len(segments), len(tasks), sum(r.rows["documents"] for r in records), sum(map(len, poisoned_by_segment(project).values())))
+    return ProcessEnd(
+        len(segments), len(tasks), sum(r.rows["documents"] for r in records), sum(map(len, poisoned_by_segment(project).values()))
+    )
 
 
 def _run(project: Project, engine: Engine, tasks: Sequence[MapTask], report: Reporter) -> None:
@@ -149,7 +155,12 @@ def measure(task: MapTask) -> CommitRecord:
     root, segment = Path(task.root), task.segment
     captures = read_captures(root / segment.file, segment.file)
     tables = measure_segment(
-        captures, segment=segment.name, crawl_id=segment.crawl_id, settings=task.settings, origin=segment.origin, poisoned=task.poisoned
+        captures,
+        segment=segment.name,
+        crawl_id=segment.crawl_id,
+        settings=task.settings,
+        origin=segment.origin,
+        poisoned=task.poisoned,
     )
 
     def put(name: str, data: bytes) -> None:
@@ -165,7 +176,12 @@ def measure(task: MapTask) -> CommitRecord:
         inputs={segment.file: segment.digest, **task.settings.inputs()},
         outputs={w.path: w.sha256 for w in written},
         rows={w.path.split("/", 1)[0]: w.rows for w in written} | {"skipped": tables.skipped, "repeats": tables.repeats},
-        info={"segment": segment.name, "crawl_id": segment.crawl_id, "origin": segment.origin, **_hits(task.settings.sources, tables)},
+        info={
+            "segment": segment.name,
+            "crawl_id": segment.crawl_id,
+            "origin": segment.origin,
+            **_hits(task.settings.sources, tables),
+        },
     )
 
 

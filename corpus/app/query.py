@@ -97,7 +97,11 @@ def write_jsonl(batches: Iterable[pa.RecordBatch], output: str | None) -> int:
     if output is None:
         raise UsageError("a JSON lines file needs a name", "-o", "add -o result.jsonl.zst")
     rows = 0
-    with sealed(Path(output)) as part, part.open("wb") as raw, zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as out:
+    with (
+        sealed(Path(output)) as part,
+        part.open("wb") as raw,
+        zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as out,
+    ):
         for batch in batches:
             for row in batch.to_pylist():
                 out.write((json.dumps(plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode())

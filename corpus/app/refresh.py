@@ -33,7 +33,11 @@ def refresh(project: Project, report: Reporter, stopping: Callable[[], int]) -> 
         return frozenset(stale)
     if not project.config.crawl.contact:
         hint = 'set crawl.contact, or optout.stale = "block" to hold their pages back'
-        raise UsageError(f"{len(stale)} authorities must be asked for their consent again, and nobody is named as asking", "crawl.contact", hint)
+        raise UsageError(
+            f"{len(stale)} authorities must be asked for their consent again, and nobody is named as asking",
+            "crawl.contact",
+            hint,
+        )
     report("consent refresh", authorities=len(stale))
     _enqueue(project, stale)
     now = time.time()

@@ -84,10 +84,14 @@ def _dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
             pairs_path=pairs,
         )
     warn_idle_dedup(summary, report)
-    report("dedup", documents=summary.documents, clusters=summary.clusters, candidates=summary.candidates, verified=summary.verified)
+    report(
+        "dedup", documents=summary.documents, clusters=summary.clusters, candidates=summary.candidates, verified=summary.verified
+    )
     outputs = {project.layout.relative(snapshot.folder / name): file_sha256(snapshot.folder / name) for name in (CLUSTERS, PAIRS)}
     if record is None:
-        project.commits.put(CommitRecord(DEDUP_STAGE, key, outputs=outputs, rows={"documents": summary.documents, "clusters": summary.clusters}))
+        project.commits.put(
+            CommitRecord(DEDUP_STAGE, key, outputs=outputs, rows={"documents": summary.documents, "clusters": summary.clusters})
+        )
     elif sorted(record.outputs.values()) != sorted(outputs.values()):
         raise NonDeterministicStage("clustering the same documents gave other clusters", str(out), "report it, with both files")
     return out
@@ -118,7 +122,12 @@ def _release(project: Project, snapshot: Snapshot, name: str, report: Reporter) 
         outputs = {project.layout.relative(p): file_sha256(p) for p in sorted(result.folder.rglob("*")) if p.is_file()}
         if decisions.exists():
             outputs[project.layout.relative(decisions)] = file_sha256(decisions)
-        info = {"name": name, "snapshot": snapshot.digest, "previous": previous[0], "order": len(project.commits.keys(RELEASE_STAGE)) + 1}
+        info = {
+            "name": name,
+            "snapshot": snapshot.digest,
+            "previous": previous[0],
+            "order": len(project.commits.keys(RELEASE_STAGE)) + 1,
+        }
         project.commits.put(CommitRecord(RELEASE_STAGE, name, inputs={"snapshot": snapshot.digest}, outputs=outputs, info=info))
     return result
 
@@ -142,10 +151,19 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
         _recluster(project, snapshot, clusters, scratch / PAIRS, _folder(scratch / "clusters"))
         inputs = _inputs(project, snapshot, clusters=clusters, pairs=scratch / PAIRS)
         options = _options(project, snapshot, name, (previous, text))
-        result = build_release(inputs, _parts(project, snapshot), options, scratch / "releases", decisions_path=scratch / DECISIONS, scratch=scratch / "spill")
+        result = build_release(
+            inputs,
+            _parts(project, snapshot),
+            options,
+            scratch / "releases",
+            decisions_path=scratch / DECISIONS,
+            scratch=scratch / "spill",
+        )
         ours, theirs = _files(result.folder), _files(project.layout.release_dir(name))
         different = sorted(set(ours) ^ set(theirs))
-        different += [file for file in sorted(set(ours) & set(theirs)) if not filecmp.cmp(ours[file], theirs[file], shallow=False)]
+        different += [
+            file for file in sorted(set(ours) & set(theirs)) if not filecmp.cmp(ours[file], theirs[file], shallow=False)
+        ]
     report("replay", release=name, files=len(theirs), different=len(different))
     return different
 

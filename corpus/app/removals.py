@@ -33,16 +33,29 @@ ORDER BY o.url
 """
 
 
-def report_release(project: Project, snapshot: Snapshot, manifest: dict[str, Any], previous: str, folder: Path, report: Reporter) -> None:
+def report_release(
+    project: Project, snapshot: Snapshot, manifest: dict[str, Any], previous: str, folder: Path, report: Reporter
+) -> None:
     """Write what is no longer in, and say aloud when refusals took many rows of other domains along."""
     if previous:
         reasons = _write(project, snapshot, str(manifest["name"]), previous, folder / "removals.csv")
         if reasons:
-            report("removed since the last release", release=previous, rows=sum(reasons.values()), **{k.replace("-", "_"): n for k, n in sorted(reasons.items())})
+            report(
+                "removed since the last release",
+                release=previous,
+                rows=sum(reasons.values()),
+                **{k.replace("-", "_"): n for k, n in sorted(reasons.items())},
+            )
     for row in manifest["losses"]:
         if row["other_domains"] > WARN_ABOVE:
             hint = "look at it before publishing: a mirror may be refusing for an original (optout.cluster)"
-            report("warning", what="one domain's refusals took rows of others along", domain=row["domain"], other_domains=row["other_domains"], hint=hint)
+            report(
+                "warning",
+                what="one domain's refusals took rows of others along",
+                domain=row["domain"],
+                other_domains=row["other_domains"],
+                hint=hint,
+            )
 
 
 def _write(project: Project, snapshot: Snapshot, name: str, previous: str, path: Path) -> Counter[str]:
@@ -66,10 +79,19 @@ def removed_rows(project: Project, snapshot: Snapshot, old: list[str], new: list
 
     judge = snapshot_judge(project, snapshot)
     with duckdb.connect(":memory:") as con:
-        asked = _GONE if new else _GONE.replace("ANTI JOIN (SELECT url FROM read_parquet($new, hive_partitioning = false)) n ON n.url = o.url", "")
+        asked = (
+            _GONE
+            if new
+            else _GONE.replace("ANTI JOIN (SELECT url FROM read_parquet($new, hive_partitioning = false)) n ON n.url = o.url", "")
+        )
         values: dict[str, Any] = {"old": old, "decisions": str(snapshot.folder / DECISIONS)} | ({"new": new} if new else {})
         said = con.cursor()
-        documents = [str(project.layout.root / path) for facts in snapshot.segments for path in facts["outputs"] if path.startswith("documents/")]
+        documents = [
+            str(project.layout.root / path)
+            for facts in snapshot.segments
+            for path in facts["outputs"]
+            if path.startswith("documents/")
+        ]
         query = "SELECT evidence, epoch_us(fetched_at) FROM read_parquet($files, hive_partitioning = false) WHERE url = $url ORDER BY fetched_at DESC LIMIT 1"
         for url, id_, _, reason, refusing, keep_url in con.execute(asked, values).fetchall():
             found: tuple[Any, ...] = (None,) * 6

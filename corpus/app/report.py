@@ -30,7 +30,10 @@ def render_report(summary: Summary) -> str:
     ]
     for step in summary.funnel:
         lines.append(f"| {step.stage} | {step.n_in} | {step.n_out} | {step.n_in - step.n_out} | |")
-        lines += [f"| | | | {n} | `{code}`: {sentence_of(code)} |" for code, n in sorted(step.dropped.items(), key=lambda i: (-i[1], i[0]))]
+        lines += [
+            f"| | | | {n} | `{code}`: {sentence_of(code)} |"
+            for code, n in sorted(step.dropped.items(), key=lambda i: (-i[1], i[0]))
+        ]
     fetch = summary.fetch
     lines += [
         "",

@@ -31,7 +31,9 @@ early AS (
 SELECT url, host, reason, decided_at, 'asked' AS stage FROM early
 UNION ALL SELECT url, host, reason, checked_at, 'export' FROM late WHERE url NOT IN (SELECT url FROM early)
 """
-_BY_SIGNAL = "SELECT reason, count(*), count(DISTINCT host), count(*) FILTER (stage = 'export') FROM refused GROUP BY 1 ORDER BY 2 DESC, 1"
+_BY_SIGNAL = (
+    "SELECT reason, count(*), count(DISTINCT host), count(*) FILTER (stage = 'export') FROM refused GROUP BY 1 ORDER BY 2 DESC, 1"
+)
 _BY_HOST = "SELECT host, reason, count(*) FROM refused GROUP BY ALL ORDER BY host, 3 DESC, reason"
 _BY_DAY = """
 SELECT day, sum(readings)::BIGINT, sum(changes)::BIGINT, sum(refused)::BIGINT FROM (
@@ -40,7 +42,9 @@ SELECT day, sum(readings)::BIGINT, sum(changes)::BIGINT, sum(refused)::BIGINT FR
     UNION ALL SELECT strftime(decided_at, '%Y-%m-%d'), 0, 0, count(*) FROM refused WHERE decided_at IS NOT NULL GROUP BY 1
 ) GROUP BY 1 ORDER BY 1
 """
-_USES = "SELECT coalesce(\"use\", 'undecided'), count(*) FROM document_decisions WHERE latest AND reason = '' GROUP BY 1 ORDER BY 1"
+_USES = (
+    "SELECT coalesce(\"use\", 'undecided'), count(*) FROM document_decisions WHERE latest AND reason = '' GROUP BY 1 ORDER BY 1"
+)
 
 
 def consent_report(project: Project) -> dict[str, Any]:
@@ -123,7 +127,10 @@ def _statements(project: Project, urls: Iterable[str]) -> list[dict[str, Any]]:
             key = (axis, verdict, protocol, source, line_no, raw, agent, digest)
             counted[key] = counted.get(key, 0) + 1
     names = ("axis", "verdict", "protocol", "source", "line_no", "raw", "agent", "file_digest")
-    return [dict(zip(names, key, strict=True)) | {"urls": n} for key, n in sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))]
+    return [
+        dict(zip(names, key, strict=True)) | {"urls": n}
+        for key, n in sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))
+    ]
 
 
 def _how_to_object(project: Project, host: str) -> dict[str, str]:

@@ -48,6 +48,7 @@ class Interrupts:
     @contextmanager
     def installed(self, terminal: Terminal) -> Iterator[None]:
         """Listen for SIGINT and SIGTERM inside the block."""
+
         def hear(_signal: int, _frame: FrameType | None) -> None:
             self.count += 1
             terminal("interrupt", what="draining; once more stops at once" if self.count == 1 else "stopping")
@@ -113,7 +114,9 @@ class Run:
         return summary
 
 
-def run_all(project: Project, *, name: str, quiet: bool = False, stages: tuple[str, ...] = ("crawl", "process", "export")) -> Summary:
+def run_all(
+    project: Project, *, name: str, quiet: bool = False, stages: tuple[str, ...] = ("crawl", "process", "export")
+) -> Summary:
     """Run the stages in order and write the summary, also when one of them stops on an error (which is raised again)."""
     run = Run(project, quiet=quiet)
     try:
@@ -162,7 +165,9 @@ def fetch_totals(project: Project, end: CrawlEnd | None) -> FetchTotals:
     from corpus.app.frontier_files import read_all
     from corpus.app.frontier_view import tally
 
-    totals = FetchTotals(requests=end.requests if end else 0, policy_requests=end.policy_requests if end else 0, pages=end.pages if end else 0)
+    totals = FetchTotals(
+        requests=end.requests if end else 0, policy_requests=end.policy_requests if end else 0, pages=end.pages if end else 0
+    )
     if end is not None:
         totals.bytes_wire, totals.bytes_body = end.bytes_wire, end.bytes_body
     for (state, reason), n in tally(project).items():

@@ -65,7 +65,11 @@ def page_segments(project: Project) -> list[SegmentInfo]:
         if record.info["kind"] == "pages":
             (file, digest), *_ = record.outputs.items()
             name = str(record.info.get("segment") or segment_of(file))
-            found.append(SegmentInfo(name, file, digest, str(record.info["crawl_id"]), str(record.info["origin"]), int(record.rows["pages"])))
+            found.append(
+                SegmentInfo(
+                    name, file, digest, str(record.info["crawl_id"]), str(record.info["origin"]), int(record.rows["pages"])
+                )
+            )
     return sorted(found, key=lambda s: (s.crawl_id, s.name))
 
 

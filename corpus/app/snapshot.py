@@ -122,7 +122,9 @@ def _measured(project: Project) -> list[tuple[SegmentInfo, CommitRecord]]:
     records = map_records(project)
     segments = page_segments(project)
     if not segments:
-        raise NothingDone("no page has been stored yet, so there is nothing to release", hint="run corpus crawl or corpus ingest first")
+        raise NothingDone(
+            "no page has been stored yet, so there is nothing to release", hint="run corpus crawl or corpus ingest first"
+        )
     missing = [s.file for s in segments if f"{s.crawl_id}/{s.name}" not in records]
     if missing:
         raise StoreError(f"{len(missing)} segments are not processed yet", missing[0], "run corpus process")

@@ -149,7 +149,9 @@ def _explained() -> Iterator[None]:
 
 def _connect(project: Project, threads: int | None) -> duckdb.DuckDBPyConnection:
     memory = max(project.config.engine.memory // MEMORY_SHARE // 2**20, 64)
-    connection = duckdb.connect(":memory:", config={"threads": str(threads or project.config.engine.workers or 2), "memory_limit": f"{memory}MiB"})
+    connection = duckdb.connect(
+        ":memory:", config={"threads": str(threads or project.config.engine.workers or 2), "memory_limit": f"{memory}MiB"}
+    )
     connection.execute(f"SET temp_directory = '{_quoted(project.layout.spill)}'")
     connection.execute("SET parquet_metadata_cache = true")  # footers of a large release are read once a connection
     return connection
@@ -170,7 +172,9 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, 
     connection.unregister("incoming")
     for rows in batches:
         columns = list(zip(*rows, strict=True))
-        table = pa.table([pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+        table = pa.table(
+            [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        )
         connection.register("incoming", table)
         connection.execute(f"INSERT INTO {name} SELECT * FROM incoming")
         connection.unregister("incoming")
@@ -238,7 +242,12 @@ def _measured(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 def _signals(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     from corpus.filter.schema import SIGNALS_SCHEMA
 
-    files = [str(project.layout.root / path) for r in map_records(project).values() for path in r.outputs if path.startswith("signals/")]
+    files = [
+        str(project.layout.root / path)
+        for r in map_records(project).values()
+        for path in r.outputs
+        if path.startswith("signals/")
+    ]
     _parquet(connection, "measured_signals", files, SIGNALS_SCHEMA)
 
 
@@ -251,11 +260,15 @@ def _documents_with_signals(connection: duckdb.DuckDBPyConnection, _: Project) -
     connection.execute(DOCUMENTS.format(signals="g.s", join=join, schema=SCHEMA_VERSION))
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, name: str, files: list[str], schema: pa.Schema, *, alike: bool = False) -> None:
+def _parquet(
+    connection: duckdb.DuckDBPyConnection, name: str, files: list[str], schema: pa.Schema, *, alike: bool = False
+) -> None:
     """A view over files, or an empty one of the same columns when there are none. `alike`: all have one schema, so one is read."""
     if files:
         listed = ", ".join(f"'{_quoted(Path(file))}'" for file in files)
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = {not alike}, hive_partitioning = false)")
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}], union_by_name = {not alike}, hive_partitioning = false)"
+        )
     else:
         connection.register(name, schema.empty_table())
 
@@ -281,7 +294,10 @@ def _records(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
 
 def _releases(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    rows = [(name, str(m["identity"]["snapshot"]), int(m["rows"]), int(m["text_bytes"]), len(m["shards"])) for name, m in releases(project)]
+    rows = [
+        (name, str(m["identity"]["snapshot"]), int(m["rows"]), int(m["text_bytes"]), len(m["shards"]))
+        for name, m in releases(project)
+    ]
     schema = pa.schema([("name", _S), ("snapshot", _S), ("rows", _I), ("bytes", _I), ("shards", _I)])
     _table(connection, "releases", schema, iter([rows] if rows else []))
 
@@ -291,7 +307,10 @@ def _funnel(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
     rows: list[tuple[Any, ...]] = []
     for step in whole_funnel(project):
-        rows += [(step.stage, step.n_in, step.n_out, reason, n) for reason, n in [*sorted(step.dropped.items()), *([] if step.dropped else [("", 0)])]]
+        rows += [
+            (step.stage, step.n_in, step.n_out, reason, n)
+            for reason, n in [*sorted(step.dropped.items()), *([] if step.dropped else [("", 0)])]
+        ]
     schema = pa.schema([("stage", _S), ("n_in", _I), ("n_out", _I), ("reason", _S), ("n", _I)])
     _table(connection, "funnel", schema, iter([rows] if rows else []))
 
@@ -346,5 +365,18 @@ _MAKERS: dict[str, tuple[tuple[str, ...], Callable[[duckdb.DuckDBPyConnection, P
     "ledger": (("pages", "frontier_urls", "measured_documents", "consent_entries"), _ledger),
     "statements": ((), _statements),
 }
-PUBLIC = ("pages", "documents", "records", "decisions", "consent", "ledger", "statements", "hosts", "domains", "clusters", "funnel", "releases")
+PUBLIC = (
+    "pages",
+    "documents",
+    "records",
+    "decisions",
+    "consent",
+    "ledger",
+    "statements",
+    "hosts",
+    "domains",
+    "clusters",
+    "funnel",
+    "releases",
+)
 assert set(PUBLIC) <= set(_MAKERS), "every public view has a maker"

@@ -69,7 +69,9 @@ def why(project: Project, name: str) -> dict[str, Any]:
 
 def _url_of(project: Project, views: Views, name: str) -> str:
     if _ID.match(name):
-        found = views.connection.execute("SELECT url FROM measured_documents WHERE id = ? OR url_id = ? LIMIT 1", [name, name]).fetchone()
+        found = views.connection.execute(
+            "SELECT url FROM measured_documents WHERE id = ? OR url_id = ? LIMIT 1", [name, name]
+        ).fetchone()
         known = found or next(read_all(project.layout, "SELECT url FROM urls WHERE url_id = ? LIMIT 1", (name,)), None)
         if known:
             return str(known[0])
@@ -99,7 +101,9 @@ def _in_releases(project: Project, ids: list[str], views: Views) -> list[str]:
     return found
 
 
-def _verdict(project: Project, url: str, row: dict[str, Any] | None, latest: dict[str, Any] | None, exported: bool) -> tuple[str, str, str]:
+def _verdict(
+    project: Project, url: str, row: dict[str, Any] | None, latest: dict[str, Any] | None, exported: bool
+) -> tuple[str, str, str]:
     """(step, reason, verdict): a takedown first, then what the newest decision says, then the frontier's state."""
     down = project.control.tombstones().blocks(url=url, id=latest["id"] if latest else "")
     if down is not None:
@@ -221,7 +225,9 @@ def _fetches(row: dict[str, Any] | None, rows: list[dict[str, Any]]) -> list[dic
     ]
     stored = {(f["warc"]["file"], f["warc"]["offset"]) for f in fetches if isinstance(f["warc"], dict)}
     if row is not None and row["fetched_at"] and (row["warc_file"], row["warc_offset"]) not in stored:
-        warc = {"file": row["warc_file"], "offset": row["warc_offset"], "length": row["warc_length"]} if row["warc_file"] else None
+        warc = (
+            {"file": row["warc_file"], "offset": row["warc_offset"], "length": row["warc_length"]} if row["warc_file"] else None
+        )
         fetches.append(
             {
                 "at": _iso(row["fetched_at"]),
@@ -260,7 +266,11 @@ def _cluster(latest: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        None
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
 
 
 def _stamp(value: datetime) -> str:

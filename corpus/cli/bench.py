@@ -9,7 +9,12 @@ import click
 
 @click.command(name="bench")
 @click.argument("stages", nargs=-1)
-@click.option("--data", type=click.Path(exists=True, file_okay=False), default=None, help="A folder of HTML pages; default: bench-data/tree.")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    default=None,
+    help="A folder of HTML pages; default: bench-data/tree.",
+)
 def command(stages: tuple[str, ...], data: str | None) -> None:
     """Measure stages (all without arguments) in CPU-seconds, peak memory and bytes; one JSON line each."""
     import json

@@ -37,17 +37,26 @@ def render(told: dict[str, Any]) -> str:
         lines = [f"{told['domain']}: {len(told['hosts'])} hosts"]
     for host in told["hosts"]:
         lines.append(f"  {host['host']}")
-        lines += [f"    {row['urls']:>8}  {row['state']}" + (f" ({row['reason']})" if row["reason"] else "") for row in host["pages"]]
+        lines += [
+            f"    {row['urls']:>8}  {row['state']}" + (f" ({row['reason']})" if row["reason"] else "") for row in host["pages"]
+        ]
         lines += [f"    {row['urls']:>8}  in the newest release" for row in host["release"] if not row["reason"]]
         lines += [f"    {row['urls']:>8}  left out of it: {row['reason']}" for row in host["release"] if row["reason"]]
     lines += ["Files read:"] * bool(told["files"])
     for file in told["files"][-SHOWN:]:
         until = f"until {file['valid_to']}" if file["valid_to"] else f"still so at {file['read_at']}"
-        lines.append(f"  {file['url']}: {file['outcome']} (HTTP {file['status']}), from {file['valid_from']} {until}, sha256 {file['digest'] or '-'}")
+        lines.append(
+            f"  {file['url']}: {file['outcome']} (HTTP {file['status']}), from {file['valid_from']} {until}, sha256 {file['digest'] or '-'}"
+        )
     lines += ["Statements:"] * bool(told["statements"])
     for item in told["statements"][:SHOWN]:
         where = item["source"] + (f" line {item['line_no']}" if item["line_no"] else "")
-        lines.append(f"  {item['axis']} {item['verdict']}: {item['protocol']} {where} \u201c{item['raw'].strip()[:200]}\u201d ({item['urls']} URLs)")
-    lines += ["To object:", f"  write to {told['object']['contact'] or 'the operator of this corpus'}, or put this into robots.txt:"]
+        lines.append(
+            f"  {item['axis']} {item['verdict']}: {item['protocol']} {where} \u201c{item['raw'].strip()[:200]}\u201d ({item['urls']} URLs)"
+        )
+    lines += [
+        "To object:",
+        f"  write to {told['object']['contact'] or 'the operator of this corpus'}, or put this into robots.txt:",
+    ]
     lines += [f"    {line}" for line in told["object"]["robots_txt"].splitlines()]
     return "\n".join([*lines, f"  {told['object']['effect']}"])

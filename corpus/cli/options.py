@@ -17,7 +17,9 @@ def with_config(*, fetching: bool = False) -> Callable[[Callable[..., Any]], Cal
     """Add `-c` and `--set`; the verb receives a checked `config` as its first argument."""
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option("-c", "--config", "config_file", default="corpus.toml", metavar="FILE", show_default=True, help="Configuration.")
+        @click.option(
+            "-c", "--config", "config_file", default="corpus.toml", metavar="FILE", show_default=True, help="Configuration."
+        )
         @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override one key; repeatable.")
         @functools.wraps(verb)
         def wrapper(config_file: str, overrides: tuple[str, ...], **arguments: Any) -> Any:

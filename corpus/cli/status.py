@@ -25,7 +25,9 @@ def command(config: Config, as_json: bool) -> int:
         for row in told[title]:
             click.echo(clean(f"  {row['n']:>9}  {row['state']}" + (f" ({row['reason']})" if row["reason"] else "")))
     for host in told["parked"]:
-        click.echo(clean(f"parked: {host['host']} ({host['reason']}), {host['queued']} URLs wait, not before {host['next_contact']}"))
+        click.echo(
+            clean(f"parked: {host['host']} ({host['reason']}), {host['queued']} URLs wait, not before {host['next_contact']}")
+        )
     click.echo(f"segments: {told['segments']}, measured {told['measured']}; releases: {', '.join(told['releases']) or 'none'}")
     click.echo(f"running: {told['running']}" if told["running"] else "no run holds this folder")
     return 0

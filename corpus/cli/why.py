@@ -41,13 +41,17 @@ def render(told: dict[str, Any]) -> str:
     lines.append(f"  consent: access {consent['access']}, use {consent['use']}")
     for item in consent["evidence"]:
         where = f"{item['source']}" + (f" line {item['line_no']}" if item["line_no"] else "")
-        lines.append(f"    {item['axis']} {item['verdict']}: {item['protocol']} {where} \u201c{item['raw'].strip()[:200]}\u201d read {item['read_at']}")
+        lines.append(
+            f"    {item['axis']} {item['verdict']}: {item['protocol']} {where} \u201c{item['raw'].strip()[:200]}\u201d read {item['read_at']}"
+        )
     for fetch in told["fetches"]:
         warc = f"{fetch['warc']['file']} @ {fetch['warc']['offset']}" if fetch["warc"] else "not stored"
         lines.append(f"  fetched {fetch['at']}: HTTP {fetch['status']}, {fetch['outcome']}, {warc}")
     if told["document"]:
         d = told["document"]
-        lines.append(f"  document {d['id']}: language {d['language']} ({d['language_score']}), charset {d['charset']} by {d['charset_source']}")
+        lines.append(
+            f"  document {d['id']}: language {d['language']} ({d['language_score']}), charset {d['charset']} by {d['charset_source']}"
+        )
     lines += [f"  rule {rule['rule']}: measured {rule['measured']:g}, kept is {rule['keep']}" for rule in told["rules"]]
     if told["cluster"]:
         c = told["cluster"]

@@ -73,7 +73,9 @@ def _identity(config: Config) -> list[tuple[str, str, str]]:
     if not contact:
         found.append(("crawl.contact", "required", "a page about your crawl or a mailbox: site owners must be able to reach you"))
     elif not (urlsplit(contact).scheme in ("http", "https") or ("@" in contact and " " not in contact)):
-        found.append(("crawl.contact", "neither a web page nor a mailbox", 'write "https://example.org/bot" or "bot@example.org"'))
+        found.append(
+            ("crawl.contact", "neither a web page nor a mailbox", 'write "https://example.org/bot" or "bot@example.org"')
+        )
     if any(ch in contact + agent for ch in "\r\n\0"):
         found.append(("crawl.contact", "has a line break in it", "it is sent in a header"))
     if agent and config.crawl.robots_token.lower() not in agent.lower():
@@ -94,7 +96,9 @@ def seed_lines(config: Config) -> tuple[list[str], list[tuple[str, str, str]]]:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            found.append(("crawl.seeds", f"seed file {path} cannot be read: {error}", "write URLs with their scheme, or mend the path"))
+            found.append(
+                ("crawl.seeds", f"seed file {path} cannot be read: {error}", "write URLs with their scheme, or mend the path")
+            )
             continue
         urls += [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     found += [("crawl.seeds", f"not an http(s) URL: {url[:200]!r}", "") for url in urls if canonical_url(url) is None]
@@ -123,7 +127,9 @@ def _pace(config: Config) -> list[tuple[str, str, str]]:
     if hosts <= {trusted.host for trusted in crawl.trusted}:
         return []
     hint = "use at least 1s, or list the hosts that agreed under crawl.trusted, or your own network under crawl.allow_private"
-    return [("crawl.delay", f"{crawl.delay:g}s is below the floor of {DELAY_FLOOR_S:g}s for hosts that did not agree to it", hint)]
+    return [
+        ("crawl.delay", f"{crawl.delay:g}s is below the floor of {DELAY_FLOOR_S:g}s for hosts that did not agree to it", hint)
+    ]
 
 
 def _networks(config: Config) -> list[tuple[str, str, str]]:
@@ -192,7 +198,13 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
     if dedup.ngram != 5:
         found.append(("dedup.ngram", "signatures of scheme a32-1 are made of 5-word shingles", "leave it at 5"))
     if dedup.bands * dedup.rows > 112:
-        found.append(("dedup.bands", f"{dedup.bands} bands of {dedup.rows} rows need more than the 112 values of a signature", "lower one of them"))
+        found.append(
+            (
+                "dedup.bands",
+                f"{dedup.bands} bands of {dedup.rows} rows need more than the 112 values of a signature",
+                "lower one of them",
+            )
+        )
     return found
 
 

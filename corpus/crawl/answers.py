@@ -111,7 +111,14 @@ class Answers:
         return await asyncio.to_thread(read, contact, response)
 
     def _put_together(
-        self, contact: QueuedUrl, row: HostRow, file: int, request: Request, response: Response | None, outcome: Outcome, body: Body
+        self,
+        contact: QueuedUrl,
+        row: HostRow,
+        file: int,
+        request: Request,
+        response: Response | None,
+        outcome: Outcome,
+        body: Body,
     ) -> Conclusion:
         settled = self._finished(contact, outcome.settled, body)
         follows = settled.state is UrlState.FETCHED and (contact.kind is Kind.SITEMAP or outcome.follow)
@@ -131,7 +138,9 @@ class Answers:
         return settled
 
 
-def _job(contact: QueuedUrl, request: Request, response: Response, outcome: Outcome, settled: Settled, body: Body) -> CaptureJob | None:
+def _job(
+    contact: QueuedUrl, request: Request, response: Response, outcome: Outcome, settled: Settled, body: Body
+) -> CaptureJob | None:
     """In which archive the answer belongs, and in what form."""
     print_ = original = None
     match outcome.archive:

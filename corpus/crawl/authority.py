@@ -150,7 +150,9 @@ class AuthorityBook:
             return first
         if self.rules(owner).allows(url):
             return Ask(authority, Kind.RSL, url)
-        refused = AuthorityRow(authority, Kind.RSL, "denied", None, "", wall, wall + self._settings.robots_ttl, "robots.txt refuses its path", url)
+        refused = AuthorityRow(
+            authority, Kind.RSL, "denied", None, "", wall, wall + self._settings.robots_ttl, "robots.txt refuses its path", url
+        )
         self.learn([refused])
         return None
 

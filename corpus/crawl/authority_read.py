@@ -43,8 +43,12 @@ AuthorityAnswer = Follow | Read
 def read_answer(errand: Errand, result: FetchResult, settings: OptoutSettings) -> AuthorityAnswer:
     """What one answer says of the file. A redirect is followed up to the limit; ai.txt has a second address."""
     if isinstance(result, Failed):
-        state = classify_file(errand.kind, result.status, result.failure.value, errand.hops, (), b"", truncated=False, settings=settings)
-        return Read("unreachable" if result.status is None else state.outcome, f"{result.failure.value}: {result.detail}"[:300], state)
+        state = classify_file(
+            errand.kind, result.status, result.failure.value, errand.hops, (), b"", truncated=False, settings=settings
+        )
+        return Read(
+            "unreachable" if result.status is None else state.outcome, f"{result.failure.value}: {result.detail}"[:300], state
+        )
     if result.status in REDIRECTS:
         target = fetch_url(_joined(errand.url, result.header("location") or ""))
         if target is None:
@@ -61,7 +65,13 @@ def read_answer(errand: Errand, result: FetchResult, settings: OptoutSettings) -
 
 
 def _classified(
-    errand: Errand, status: int, hops: int, body: bytes, headers: tuple[tuple[str, str], ...], truncated: str, settings: OptoutSettings
+    errand: Errand,
+    status: int,
+    hops: int,
+    body: bytes,
+    headers: tuple[tuple[str, str], ...],
+    truncated: str,
+    settings: OptoutSettings,
 ) -> Read:
     # a body cut by our own size cap is whole as far as we read; only a broken transfer is not
     broken = truncated if truncated not in ("", "length") else ""

@@ -30,12 +30,17 @@ from corpus.crawl.ports import (
     ResponseRefusal,
     Settled,
 )
-from corpus.model import CaptureRef, Response, Sighting
+from corpus.model import CaptureRef, Kind, Response, Sighting
 from corpus.url.host import host_of
 
 OUTBOX_BATCH = 4096
 GROUP_PAGES = 500
 GROUP_S = 0.5
+DEPTHS_MAX = 65_536
+"""URLs whose links are dropped before they are judged, because the same was passed on before (about 10 MB)."""
+DEEP = 1 << 30
+PLAIN_PRIORITY = 0.5
+"""What a sighting without a sitemap's claim has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,8 @@ class Committer:
         self._files, self._epochs, self._sinks = files, epochs, sinks
         self._consent, self._inbox, self._gate, self._router = consent, inbox, gate, router
         self._near_copies, self._on_sealed = near_copies, on_sealed
+        self._depths: dict[str, int] = {}
+        """The least depth at which a URL was passed on, of those seen lately."""
 
     def commit(self, batch: Sequence[Settlement]) -> Committed:
         """Make a batch durable and let links travel. Raises StoreError when a disk refuses; nothing is then half-true."""
@@ -124,6 +131,7 @@ class Committer:
             self._awake(done, file, self._files[file].commit([Ack(own=tuple(links))]))
         for file, rows in sorted(acks.items()):
             self._awake(done, file, self._files[file].commit(rows))
+        self._remember(batch)
         self._reopen(done, batch)
         self._forward(done)
         self._receive(done)
@@ -142,7 +150,9 @@ class Committer:
         return names
 
     def _near(self, batch: Sequence[Settlement]) -> list[NearCopy | None]:
-        asked = [(n, s.capture.fingerprint) for n, s in enumerate(batch) if s.capture is not None and s.capture.fingerprint is not None]
+        asked = [
+            (n, s.capture.fingerprint) for n, s in enumerate(batch) if s.capture is not None and s.capture.fingerprint is not None
+        ]
         answers = self._gate.ask([fingerprint for _, fingerprint in asked if fingerprint is not None]) if asked else []
         copies: list[NearCopy | None] = [None] * len(batch)
         for (n, _), answer in zip(asked, answers, strict=True):
@@ -170,7 +180,9 @@ class Committer:
         first = replace(first, capture=ref, segment_end=end)
         return replace(ack, settled=(first, *ack.settled[1:]))
 
-    def _append(self, sink: CaptureSink, job: CaptureJob, metadata: dict[str, str], copy: NearCopy | None) -> tuple[CaptureRef, int]:
+    def _append(
+        self, sink: CaptureSink, job: CaptureJob, metadata: dict[str, str], copy: NearCopy | None
+    ) -> tuple[CaptureRef, int]:
         if job.revisit_of is not None:
             return sink.append_revisit(
                 job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata, original=job.revisit_of
@@ -194,7 +206,8 @@ class Committer:
 
         A link that stands on many pages of a batch is judged once for each way it was found.
         """
-        found = self._router.by_file(sighting for settlement in batch for sighting in settlement.sightings)
+        news = (sighting for settlement in batch for sighting in settlement.sightings if not self._is_known(sighting))
+        found = self._router.by_file(news)
         theirs = {sighting: file for file, sightings in found.items() if file not in self._files for sighting in sightings}
         if theirs:
             place = dict.fromkeys(acks, 0)
@@ -205,6 +218,20 @@ class Committer:
                 if foreign:
                     acks[settlement.file][at] = replace(acks[settlement.file][at], foreign=foreign)
         return {file: self._router.judge(sightings) for file, sightings in found.items() if file in self._files}
+
+    def _is_known(self, sighting: Sighting) -> bool:
+        """Whether a plain link says nothing new: the same URL, no deeper, is durable at its owner already."""
+        depth = self._depths.get(sighting.url)
+        return depth is not None and depth <= sighting.depth and _is_plain(sighting)
+
+    def _remember(self, batch: Sequence[Settlement]) -> None:
+        """What was just made durable need not be judged again while this process lives."""
+        if len(self._depths) > DEPTHS_MAX:
+            self._depths.clear()
+        for settlement in batch:
+            for sighting in settlement.sightings:
+                if _is_plain(sighting) and sighting.depth < self._depths.get(sighting.url, DEEP):
+                    self._depths[sighting.url] = sighting.depth
 
     def _reopen(self, done: Committed, batch: Sequence[Settlement]) -> None:
         """What a changed authority file refused gets back in line."""
@@ -224,7 +251,9 @@ class Committer:
             for dst, group in sorted(by_dst.items()):
                 if dst in self._files:
                     judged = self._router.judge([row.sighting for row in group])
-                    self._awake(done, dst, self._files[dst].apply(src, [(row.seq, j) for row, j in zip(group, judged, strict=True)]))
+                    self._awake(
+                        done, dst, self._files[dst].apply(src, [(row.seq, j) for row, j in zip(group, judged, strict=True)])
+                    )
                 else:
                     self._inbox.publish(dst, src, self._epochs[src], group)
             if by_dst:
@@ -262,3 +291,8 @@ class Committer:
     def _awake(self, done: Committed, file: int, hosts: Sequence[str]) -> None:
         for host in hosts:
             done.awake[host] = file
+
+
+def _is_plain(sighting: Sighting) -> bool:
+    """A link like most: of a page, without redirects or a sitemap's claim."""
+    return sighting.kind is Kind.PAGE and not sighting.hops and sighting.priority == PLAIN_PRIORITY

@@ -78,7 +78,9 @@ class Contacts:
         self._claims, self._paused = claims, paused
         self._trusted = frozenset(row.host for row in settings.trusted)
 
-    async def ask(self, desk: Desk, url: str, kind: Kind, tries: int, headers: tuple[tuple[str, str], ...] = ()) -> Asked | Unresolved | NotNow:
+    async def ask(
+        self, desk: Desk, url: str, kind: Kind, tries: int, headers: tuple[tuple[str, str], ...] = ()
+    ) -> Asked | Unresolved | NotNow:
         """Ask a host for a URL. `tries` picks one of several addresses."""
         host = desk.row.host
         resolved = await self._resolver.resolve(host)

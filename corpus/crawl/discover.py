@@ -7,6 +7,7 @@ URL. Order does not matter: the store keeps the smallest (depth, hops) of all si
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from corpus.crawl.ports import Judged, QueuedUrl
 from corpus.crawl.sitemap import SitemapUrl
@@ -57,6 +58,18 @@ def seed(url: str) -> Sighting | None:
     return None if key is None or found is None else Sighting(key, found, depth=0)
 
 
+@lru_cache(maxsize=65_536)
+def owner_of(origin: str) -> tuple[str, str, int]:
+    """(host, registered domain, partition file) of `scheme://host:port`, the part of a canonical URL before its path."""
+    host = host_of(origin)
+    domain = registered_domain(host)
+    return host, domain, partition_file(domain)
+
+
+def _owner(sighting: Sighting) -> tuple[str, str, int]:
+    return owner_of(sighting.url[: sighting.url.index("/", 8)])
+
+
 class Router:
     """Sends sightings to their owners and judges those that are ours."""
 
@@ -66,14 +79,21 @@ class Router:
     def judge(self, sightings: Iterable[Sighting]) -> list[Judged]:
         judged = []
         for sighting in sightings:
-            host = host_of(sighting.url)
-            judged.append(Judged(sighting, host, registered_domain(host), self._rules.judge(sighting)))
+            host, domain, _ = _owner(sighting)
+            judged.append(Judged(sighting, host, domain, self._rules.judge(sighting)))
         return judged
 
     @staticmethod
     def by_file(sightings: Iterable[Sighting]) -> dict[int, list[Sighting]]:
-        """Sightings by the partition file that owns them, each once, in order."""
+        """Sightings by the partition file that owns them. Of several that say the same of a URL only the nearest is left:
+        most links of a site stand on most of its pages."""
+        nearest: dict[tuple[str, Kind, int, float], Sighting] = {}
+        for sighting in sightings:
+            key = (sighting.url, sighting.kind, sighting.hops, sighting.priority)
+            known = nearest.get(key)
+            if known is None or sighting.depth < known.depth:
+                nearest[key] = sighting
         files: dict[int, list[Sighting]] = {}
-        for sighting in dict.fromkeys(sightings):
-            files.setdefault(partition_file(registered_domain(host_of(sighting.url))), []).append(sighting)
+        for sighting in nearest.values():
+            files.setdefault(_owner(sighting)[2], []).append(sighting)
         return files

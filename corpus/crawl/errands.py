@@ -188,7 +188,9 @@ class Errands:
         job = None
         if request is not None and isinstance(result, Response):
             job = CaptureJob(request.url, request, result, 0, "", row.digest, policy=True)
-        changed = before is not None and row.outcome != "unreachable" and (before.digest, before.outcome) != (row.digest, row.outcome)
+        changed = (
+            before is not None and row.outcome != "unreachable" and (before.digest, before.outcome) != (row.digest, row.outcome)
+        )
         ack = Ack(host=owner.row, authorities=(row,))
         news = Settlement(owner.file, ack, capture=job, sightings=found, bodies=bodies, reopen=(row,) if changed else ())
         self._settle(news, owner)

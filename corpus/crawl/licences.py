@@ -13,7 +13,9 @@ from corpus.crawl.desk import Desk
 from corpus.url.host import authority_of
 
 
-def decide_waiting(desk: Desk, book: AuthorityBook, answers: Answers, wall: float) -> tuple[list[tuple[Undecided, Conclusion]], Ask | None]:
+def decide_waiting(
+    desk: Desk, book: AuthorityBook, answers: Answers, wall: float
+) -> tuple[list[tuple[Undecided, Conclusion]], Ask | None]:
     """The waiting pages that can be concluded now, and the file that must be read for one that cannot."""
     pages, desk.undecided = desk.undecided, []
     done: list[tuple[Undecided, Conclusion]] = []

@@ -41,7 +41,14 @@ def failed(queued: QueuedUrl, result: Failed, settings: CrawlSettings, *, pace_s
 
 
 def answered(
-    queued: QueuedUrl, response: Response, verdict: ResponseVerdict, settings: CrawlSettings, *, pace_s: float, wall: float, seal: bool
+    queued: QueuedUrl,
+    response: Response,
+    verdict: ResponseVerdict,
+    settings: CrawlSettings,
+    *,
+    pace_s: float,
+    wall: float,
+    seal: bool,
 ) -> Outcome:
     """A response of any status. `seal`: archives keep what may not be used, apart."""
     status = response.status
@@ -81,7 +88,13 @@ def failure_of(status: int, verdict: ResponseVerdict) -> Failure | None:
 
 
 def _again(
-    queued: QueuedUrl, failure: Failure, status: int | None, settings: CrawlSettings, pace_s: float, wall: float, retry_after_s: float | None
+    queued: QueuedUrl,
+    failure: Failure,
+    status: int | None,
+    settings: CrawlSettings,
+    pace_s: float,
+    wall: float,
+    retry_after_s: float | None,
 ) -> Outcome:
     attempts = queued.attempts + 1
     due: Due | None
@@ -122,7 +135,9 @@ def _refused(queued: QueuedUrl, response: Response, reason: str, verdict: Respon
     digest = deciding.file_digest if deciding else ""
     if reason == "redirected":  # the hop's own statement ended the chain, not its being a redirect
         reason = protocol
-    tombstone = ResponseRefusal(queued.url, response.started_at, protocol, raw, source, line_no, response.status, file_digest=digest)
+    tombstone = ResponseRefusal(
+        queued.url, response.started_at, protocol, raw, source, line_no, response.status, file_digest=digest
+    )
     base = _row(queued, UrlState.REFUSED, response, reason=reason)
     settled = Settled(
         base.url, base.state, reason, attempts=base.attempts, http_status=base.http_status, content_type=base.content_type,
@@ -133,7 +148,9 @@ def _refused(queued: QueuedUrl, response: Response, reason: str, verdict: Respon
 
 def _added(queued: QueuedUrl, response: Response, verdict: ResponseVerdict) -> tuple[ResponseRefusal, ...]:
     return tuple(
-        ResponseRefusal(queued.url, response.started_at, e.protocol, e.raw, e.source, e.line_no, response.status, e.verdict, e.file_digest)
+        ResponseRefusal(
+            queued.url, response.started_at, e.protocol, e.raw, e.source, e.line_no, response.status, e.verdict, e.file_digest
+        )
         for e in verdict.evidence
     )
 

@@ -8,81 +8,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from corpus.crawl.answers import Answers, Conclusion, Undecided
-from corpus.crawl.authority import Ask, AuthorityBook, Decided, Wait
-from corpus.crawl.budget import exhausted
+from corpus.crawl.authority import Ask, Wait
 from corpus.crawl.commit import Settlement
-from corpus.crawl.contact import Asked, Claims, Contacts, Counts, NotNow, Unresolved
+from corpus.crawl.contact import Asked, Contacts, Counts, NotNow, Unresolved
 from corpus.crawl.desk import Desk, Errand
-from corpus.crawl.discover import Router
-from corpus.crawl.errands import Errands, Post
+from corpus.crawl.errands import Errands
 from corpus.crawl.hosts import Hosts, rested
+from corpus.crawl.judge import Judge, Spent, Starving, VisitTools, is_new_page
 from corpus.crawl.licences import decide_waiting
 from corpus.crawl.pace import limits, pace_of
-from corpus.crawl.ports import Ack, Clock, QueuedUrl, Resolver, Settled, Transport
+from corpus.crawl.ports import Ack, QueuedUrl, Settled
 from corpus.crawl.quota import Quota
-from corpus.crawl.settings import CrawlSettings, RecrawlSettings
 from corpus.crawl.settle import REFUSING
-from corpus.model import Failed, Failure, Gate, Kind, UrlState
-from corpus.optout.decide import deciding, reason_of
-from corpus.optout.settings import OptoutSettings
+from corpus.model import Failed, Failure, Kind, UrlState
 from corpus.url.host import authority_of, host_of
 
 DECISIONS_PER_VISIT = 64
 """Refusals settled in one visit before the loop gets its turn again."""
 
 
-@dataclass(frozen=True, slots=True)
-class VisitTools:
-    """Everything a visit needs from elsewhere."""
-
-    settings: CrawlSettings
-    optout: OptoutSettings
-    book: AuthorityBook
-    router: Router
-    transport: Transport
-    resolver: Resolver
-    clock: Clock
-    blocked: Callable[[str], str]
-    """The reason code that an operator's order gives a URL, or empty."""
-    recrawl: RecrawlSettings | None = None
-    """When visited URLs fall due again; None: never."""
-    only: Kind | None = None
-    """Take URLs of this kind and leave all others in line (a consent refresh)."""
-    claims: Claims | None = None
-    """Absent: nobody else contacts anything from this machine."""
-    post: Post | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """The host's page budget is used up, for this reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Starving:
-    """The crawl's page budget has no room for one more page now."""
-
-
-_Judgement = QueuedUrl | Settled | Ask | Wait | _Spent | _Starving
-
-
 class Visitor:
     """Runs visits for one loop."""
 
-    def __init__(self, tools: VisitTools, hosts: Hosts, quota: Quota, settle: Callable[[Settlement, Desk], None], roused: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tools: VisitTools,
+        hosts: Hosts,
+        quota: Quota,
+        settle: Callable[[Settlement, Desk], None],
+        roused: Callable[[], None],
+    ) -> None:
         self._tools, self._hosts, self._quota, self._settle, self._roused = tools, hosts, quota, settle, roused
         self._settings, self._clock = tools.settings, tools.clock
+        self._judge = Judge(tools, hosts, quota)
         self._answers = Answers(tools.settings, tools.optout, tools.recrawl)
         self.errands = Errands(tools.settings, tools.optout, tools.book, tools.clock, hosts, settle, tools.post)
         self._contacts = Contacts(
             tools.settings, hosts, tools.transport, tools.resolver, tools.clock, tools.claims, paused=self.errands.give_up
         )
-
         self.starving: dict[str, int] = {}
         """Hosts that left a page in line for want of quota, with their files."""
 
@@ -134,7 +99,7 @@ class Visitor:
             if queued is None:
                 self._nothing(desk, waits)
                 return None
-            match self._judge(desk, queued):
+            match self._judge.judge(desk, queued):
                 case Settled() as settled:
                     refused.append(settled)
                 case Ask() as ask:
@@ -143,10 +108,10 @@ class Visitor:
                 case Wait() as wait:
                     held.append(queued)
                     waits.append(wait)
-                case _Starving():
+                case Starving():
                     held.append(queued)
                     self.starving[desk.row.host] = desk.file
-                case _Spent(reason=reason):
+                case Spent(reason=reason):
                     desk.put_back(queued)
                     await self._hosts.exclude(desk, reason)
                 case QueuedUrl():
@@ -180,38 +145,6 @@ class Visitor:
             desk.put_back(queued)
             return None
         return queued
-
-    def _judge(self, desk: Desk, queued: QueuedUrl) -> _Judgement:
-        """The URL itself when it may be asked; else what settles it, or what must come first."""
-        order = self._tools.blocked(queued.url)
-        if order:
-            state = UrlState.REFUSED if order == "operator-list" else UrlState.EXCLUDED
-            return Settled(queued.url, state, order, attempts=queued.attempts)
-        if _is_new_page(queued) and (reason := exhausted(desk.row.pages, self._hosts.domain_pages(desk), self._settings)):
-            return _Spent(reason)
-        wall = self._clock.wall()
-        step = self._tools.book.step(queued, wall)
-        if not isinstance(step, Decided):
-            desk.authorities.add(step.authority)
-            return step
-        consent = step.consent
-        if queued.kind is Kind.ROBOTS:  # it stands for its authority, whose files are all fresh now
-            return Settled(queued.url, UrlState.FETCHED, attempts=queued.attempts, fetched_at=wall)
-        if consent.gate is Gate.DEFER:
-            return self._tools.book.unread(queued, wall)
-        if consent.gate is Gate.FETCH:
-            return queued if not _is_new_page(queued) or self._quota.take() else _Starving()
-        item = deciding(consent)
-        return Settled(
-            queued.url,
-            UrlState.REFUSED,
-            reason_of(consent),
-            attempts=queued.attempts,
-            rule=item.raw if item else "",
-            rule_line=item.line_no if item else None,
-            authority_digest=item.file_digest if item else "",
-            protocol=item.protocol if item else "",
-        )
 
     def _nothing(self, desk: Desk, waits: list[Wait]) -> None:
         """No URL may be asked now: wait for the first authority that may be read again, or leave."""
@@ -275,7 +208,7 @@ class Visitor:
         return missing
 
     def _done(self, contact: QueuedUrl, *, stored: bool) -> None:
-        if _is_new_page(contact) and self._quota.done(stored=stored):
+        if is_new_page(contact) and self._quota.done(stored=stored):
             self._roused()
 
     def _conclude(self, desk: Desk, contact: QueuedUrl, conclusion: Conclusion) -> None:
@@ -321,11 +254,6 @@ class Visitor:
             return
         self._skip(desk, pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s)
         await self.errands.answered(desk, errand, None, failed)
-
-
-def _is_new_page(queued: QueuedUrl) -> bool:
-    """A page that this crawl has not stored yet: the budgets count those."""
-    return queued.kind is Kind.PAGE and not queued.content_sha256
 
 
 assert set(REFUSING) == {401, 402, 403, 451}, "the statuses that refuse are settled in settle.py"

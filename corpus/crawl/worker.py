@@ -16,10 +16,11 @@ from corpus.crawl.bell import Bell
 from corpus.crawl.commit import GROUP_PAGES, GROUP_S, Committed, Committer, Settlement
 from corpus.crawl.desk import Desk, Errand
 from corpus.crawl.hosts import Hosts, InStore
+from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import Clock, FrontierStore, Request
 from corpus.crawl.quota import Quota
 from corpus.crawl.settings import CrawlSettings
-from corpus.crawl.visit import Visitor, VisitTools
+from corpus.crawl.visit import Visitor
 from corpus.model import FetchResult
 
 TICK_S = 0.001

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -103,7 +104,9 @@ class Child:
 def start(name: str, target: str, spec: Any) -> Child:
     """Start `module:function` in a fresh process as `function(spec, link)`."""
     ours, theirs = _CONTEXT.Pipe(duplex=True)
-    process = _CONTEXT.Process(target=_main, args=(target, spec, theirs, os.getpid()), name=name, daemon=False)
+    # The spec travels packed: unpacking it imports the target's room, and the child must be bound to us before it spends time on that.
+    packed = pickle.dumps(spec)
+    process = _CONTEXT.Process(target=_main, args=(target, packed, theirs, os.getpid()), name=name, daemon=False)
     with _importable_main():
         process.start()
     theirs.close()
@@ -125,11 +128,11 @@ def _importable_main() -> Any:
             setattr(main, name, value)
 
 
-def _main(target: str, spec: Any, connection: Connection, parent: int) -> None:
+def _main(target: str, packed: bytes, connection: Connection, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     _die_with(parent)
     module, _, name = target.partition(":")
-    getattr(import_module(module), name)(spec, Link(connection))
+    getattr(import_module(module), name)(pickle.loads(packed), Link(connection))
 
 
 def _die_with(parent: int) -> None:

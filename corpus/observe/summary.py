@@ -50,7 +50,9 @@ class Summary:
 
     def document(self) -> dict[str, Any]:
         tree = asdict(self)
-        tree["funnel"] = [{"stage": s.stage, "in": s.n_in, "out": s.n_out, "dropped": dict(sorted(s.dropped.items()))} for s in self.funnel]
+        tree["funnel"] = [
+            {"stage": s.stage, "in": s.n_in, "out": s.n_out, "dropped": dict(sorted(s.dropped.items()))} for s in self.funnel
+        ]
         return {"schema": 1, **tree}
 
 

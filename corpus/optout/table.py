@@ -71,7 +71,9 @@ TABLE: dict[tuple[str, str], Row] = {
     ("rsl", "attribution"): Row("rsl", "use", "yes", *_GRANTED),  # every row of a release carries its URL
     ("rsl", "not-rsl"): Row("rsl", "use", "hold", *_HOLD),  # [P] License points at something that is no RSL document
     ("rsl", "elsewhere"): Row("rsl", "use", "hold", *_HOLD),  # [P] another owner's host: it is not asked
-    ("rsl", "unread"): Row("policy-unreachable", "use", "defer", *_WAIT),  # advertised, and not fetched yet, or its server is in trouble
+    ("rsl", "unread"): Row(
+        "policy-unreachable", "use", "defer", *_WAIT
+    ),  # advertised, and not fetched yet, or its server is in trouble
     ("policy-file", "unreachable"): Row("policy-unreachable", "use", "defer", *_WAIT),  # [P] what cannot be read never allows
     # use, from the response
     ("page-robots", "noai"): Row("x-robots-tag", "use", "no", *_DROPPED),

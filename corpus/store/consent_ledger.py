@@ -36,8 +36,28 @@ class ConsentLedger:
 
     def _said(self, said: ResponseRefusal) -> Entry:
         if said.verdict == "no":
-            return Refusal(said.url, said.at, said.protocol, said.raw, said.source, said.line_no, said.http_status, self._policy, said.file_digest)
-        return Statement(said.url, said.at, said.protocol, said.raw, said.verdict, said.source, said.http_status, self._policy, said.file_digest)
+            return Refusal(
+                said.url,
+                said.at,
+                said.protocol,
+                said.raw,
+                said.source,
+                said.line_no,
+                said.http_status,
+                self._policy,
+                said.file_digest,
+            )
+        return Statement(
+            said.url,
+            said.at,
+            said.protocol,
+            said.raw,
+            said.verdict,
+            said.source,
+            said.http_status,
+            self._policy,
+            said.file_digest,
+        )
 
     def body(self, digest: str) -> bytes:
         """The bytes of an authority file that was read earlier. Raises StoreError when they are missing or damaged."""

@@ -290,6 +290,10 @@ class MemoryFrontier:
             front=line[0][0] if line else 128,
         )
 
+    def parked(self) -> list[tuple[str, str]]:
+        rows = (self._data.rows[key] for key in self._data.waiting)
+        return sorted({(row.host, row.reason) for row in rows if row.state is UrlState.PARKED})
+
     def heads(self, host: str, limit: int) -> list[QueuedUrl]:
         domain = self._data.hosts[host].domain if host in self._data.hosts else ""
         rows = [self._data.rows[host, uid] for _, _, uid in self._data.lines.get(host, [])[:limit]]

@@ -22,7 +22,7 @@ from corpus.store.frontier_batch import Batch, Changes, links_of
 from corpus.store.frontier_db import Names, connect, transaction, translated
 from corpus.store.frontier_recent import Recent
 from corpus.store.frontier_rows import PROTOCOLS, Counted, Key, Peek, UrlRow, excluded, reopens, requeued, uid_of
-from corpus.store.frontier_schema import READY, STATE_CODE, WAITING, text_in
+from corpus.store.frontier_schema import READY, STATE_CODE, WAITING, text_in, text_out
 from corpus.store.frontier_select import VISITED_STATES, WAITING_STATES
 from corpus.store.frontier_view import lookup_row, queued_url
 from corpus.store.frontier_write import write, write_acks
@@ -225,6 +225,11 @@ class SqliteFrontier:
 
     def host(self, host: str) -> HostRow | None:
         return next(select.hosts(self._con, "h.name = ?", (text_in(host),)), None)
+
+    def parked(self) -> list[tuple[str, str]]:
+        sql = "SELECT DISTINCT h.name, w.text FROM url u JOIN host h ON h.id = u.host JOIN word w ON w.id = u.reason WHERE u.state = ? ORDER BY 1, 2"
+        rows = self._con.execute(sql, (STATE_CODE[UrlState.PARKED],)).fetchall()
+        return [(text_out(host), text_out(reason)) for host, reason in rows]
 
     def heads(self, host: str, limit: int) -> list[QueuedUrl]:
         domain = registered_domain(host)

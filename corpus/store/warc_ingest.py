@@ -63,11 +63,12 @@ def _checked(items: Iterator[RawRecord | Fault], count: RecordCount) -> Iterator
         if isinstance(item, RawRecord):
             count.records += 1
             if not item.cut and not item.missing:
-                yield from (Fault(item.offset, reason) for reason in _doubts(item))
+                yield from (Fault(item.offset, reason) for reason in digest_faults(item))
         yield item
 
 
-def _doubts(record: RawRecord) -> list[str]:
+def digest_faults(record: RawRecord) -> list[str]:
+    """What is wrong with the digests and the chunks of a whole record, one phrase each."""
     reasons = []
     answer = parse_answer(record.block) if record.kind in {"response", "revisit"} else None
     if answer is not None and answer.note:

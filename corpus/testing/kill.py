@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -79,9 +79,11 @@ def run_until_killed(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout_s: float = 120.0,
+    under_way: Callable[[], bool] | None = None,
 ) -> KillReport:
     """Start `argv`, kill it at a moment of `after_s` drawn from `seed`, `kills` times; then run it to its end.
 
+    The moments count from the start, or from when `under_way` first says so (a slow machine spends long on loading).
     `env` is added to the environment. Raises AssertionError when a process of the run lives on `ORPHAN_GRACE_S` after
     a kill or after the orderly end, TimeoutError when the last run takes longer than `timeout_s`, UsageError where
     there is no /proc.
@@ -96,6 +98,8 @@ def run_until_killed(
         for _ in range(kills):
             moment = draw.uniform(*after_s)
             child = run.start()
+            if under_way is not None:
+                run.wait_until(child, under_way, timeout_s)
             ended = run.ended(child, moment)
             if ended is None:
                 _kill(child.pid, mark, victim)
@@ -138,6 +142,14 @@ class _Run:
             return child.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
             return None
+
+    def wait_until(self, child: subprocess.Popen[str], under_way: Callable[[], bool], within_s: float) -> None:
+        """Until it is so, or the child has ended; TimeoutError when neither comes."""
+        until = time.monotonic() + within_s
+        while child.poll() is None and not under_way():
+            if time.monotonic() > until:
+                raise TimeoutError(f"not under way within {within_s:g} s: {self.argv}")
+            time.sleep(_POLL_S)
 
     def clear(self) -> None:
         """Kill what is left of the run and reap our own children."""

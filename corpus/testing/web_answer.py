@@ -139,6 +139,7 @@ def _phrase(status: int) -> str:
 
 
 def head_bytes(line: str, headers: Headers) -> bytes:
+    """Status line and headers as they go over the wire."""
     return "\r\n".join((line, *(f"{name}: {value}" for name, value in headers), "", "")).encode("latin-1", "replace")
 
 

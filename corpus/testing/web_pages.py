@@ -82,10 +82,12 @@ class Pages:
 
 
 def ordinary_path(number: int) -> str:
+    """The path of the n-th ordinary page."""
     return f"/p/{number:04d}"
 
 
 def answer(status: int, *headers: tuple[str, str], body: bytes = b"") -> Callable[[Ask], Answer]:
+    """What the page graph answers to one request."""
     return lambda ask: Answer(status, (*headers, *HTML), body or b"<!DOCTYPE html><title>notice</title><p>Nothing more.</p>\n")
 
 
@@ -162,6 +164,7 @@ def _charsets(make: Pages) -> dict[str, Page]:
 
 
 def deflated(body: bytes) -> bytes:
+    """A deflate stream of a body, with or without the zlib frame."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return packer.compress(body) + packer.flush()
 

@@ -28,8 +28,11 @@ __all__ = [
     "robots_url",
 ]
 
-_NORMAL = re.compile(r"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9-]*)(?::([1-9][0-9]*))?(?=[/?#]|\Z)")
-"""An origin already in its WHATWG form, the common case; digits-only last labels (IPv4) take the long way."""
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_NORMAL = re.compile(
+    rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9-]*|{_BYTE}\.{_BYTE}\.{_BYTE}\.{_BYTE})(?::([1-9][0-9]*))?(?=[/?#]|\Z)"
+)
+"""An origin already in its WHATWG form, the common case; other digits-only last labels (odd IPv4) take the long way."""
 _SERIALISED = re.compile(r"(https?)://(\[[^\]]*\]|[^/:]+)(?::([0-9]+))?")
 _DEFAULT_PORT = {"http": "80", "https": "443"}
 _IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+){3}")

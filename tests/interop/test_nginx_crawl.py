@@ -20,7 +20,9 @@ from corpus.testing.web_log import Contact
 
 DELAY_S = 0.2
 PAGES = 12
-LINE = re.compile(r"(?P<end>[0-9.]+) (?P<took>[0-9.]+) (?P<host>\S+) (?P<addr>\S+) (?P<port>\d+) \"GET (?P<path>\S+) [^\"]*\" (?P<status>\d+) \"(?P<agent>[^\"]*)\"")
+LINE = re.compile(
+    r"(?P<end>[0-9.]+) (?P<took>[0-9.]+) (?P<host>\S+) (?P<addr>\S+) (?P<port>\d+) \"GET (?P<path>\S+) [^\"]*\" (?P<status>\d+) \"(?P<agent>[^\"]*)\""
+)
 WORDS = "The river {n} rises in the hills, and every spring its water carries sand and stones down to the plain where farmers wait for it. "
 
 CONF = """
@@ -79,7 +81,9 @@ def test_nginx_sees_a_polite_crawler(nginx: tuple[int, Path], tmp_path: Path) ->
         'allow_private = ["127.30.0.0/24"]\n[store]\nroot = "out"\n'
     )
     assert load_config(config, environment={}).crawl.delay == DELAY_S
-    run = subprocess.run([sys.executable, "-m", "corpus", "crawl", "-c", str(config)], capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "corpus", "crawl", "-c", str(config)], capture_output=True, text=True, timeout=120, check=False
+    )
     assert run.returncode == 0, run.stderr
     contacts = [_contact(n, m) for n, m in enumerate(map(LINE.match, log.read_text().splitlines())) if m]
     for address in ("127.30.0.1", "127.30.0.2"):
@@ -96,4 +100,6 @@ def _contact(n: int, m: re.Match[str]) -> Contact:
     """A line of nginx's log. It times a request from its first byte to its last, in whole milliseconds."""
     end = float(m["end"])
     start = end - float(m["took"])
-    return Contact(n, m["addr"], m["addr"], int(m["port"]), m["path"], int(m["status"]), m["agent"], start, end, start, end, "sent")
+    return Contact(
+        n, m["addr"], m["addr"], int(m["port"]), m["path"], int(m["status"]), m["agent"], start, end, start, end, "sent"
+    )

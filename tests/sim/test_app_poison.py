@@ -31,7 +31,9 @@ def test_a_page_that_crashes_the_worker_becomes_poison(demo_corpus: DemoCorpus, 
     assert said.code == 0, said.err
     project = project_of(folder)
     with Views(project) as views:
-        outcomes = dict(tuple(row.values()) for row in views.query("SELECT outcome, count(*) n FROM documents GROUP BY 1").to_pylist())
+        outcomes = dict(
+            tuple(row.values()) for row in views.query("SELECT outcome, count(*) n FROM documents GROUP BY 1").to_pylist()
+        )
         poisoned = views.query("SELECT url, text FROM documents WHERE outcome = 'poison'").to_pylist()
         whole = views.query("SELECT count(*) n FROM documents").to_pylist()[0]["n"]
     assert 1 <= outcomes["poison"] <= 8

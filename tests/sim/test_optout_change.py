@@ -125,13 +125,19 @@ def test_what_a_host_said_on_a_day_is_one_query(turned: Turned) -> None:
     made = turned.project
     told = DOCS.read_text("utf-8").split("```sql")[1].split("```")[0].replace("example.org", HOST)
     before, now = (
-        rows(made, told.replace("2026-11-30", f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S.%f}")) for at in (turned.between, time.time())
+        rows(made, told.replace("2026-11-30", f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S.%f}"))
+        for at in (turned.between, time.time())
     )
     assert before == []
-    assert {(row["line_no"], row["raw"], row["verdict"], row["state"], row["released"]) for row in now} == {(3, "Disallow: /blog/", "no", "parsed", None)}
+    assert {(row["line_no"], row["raw"], row["verdict"], row["state"], row["released"]) for row in now} == {
+        (3, "Disallow: /blog/", "no", "parsed", None)
+    }
     assert {row["file_digest"] for row in now} == {digest_of(CLOSED)}
     assert {row["url"] for row in now} == turned.blog
-    versions = rows(made, f"SELECT DISTINCT valid_from, valid_to, digest FROM consent WHERE authority LIKE '%{HOST}:%' AND file = 'robots' ORDER BY valid_from")
+    versions = rows(
+        made,
+        f"SELECT DISTINCT valid_from, valid_to, digest FROM consent WHERE authority LIKE '%{HOST}:%' AND file = 'robots' ORDER BY valid_from",
+    )
     assert [version["digest"] for version in versions] == [digest_of(OPEN), digest_of(CLOSED)]
     assert versions[0]["valid_to"] == versions[1]["valid_from"]
     assert versions[1]["valid_to"] is None
@@ -188,4 +194,6 @@ def test_a_visit_that_says_no_takes_back_what_an_earlier_one_gave(tmp_path: Path
     assert set(after) & {web.url("/later-no"), web.url("/quiet-no")} == set()
     assert after[web.url("/later-yes")] == "yes"
     assert after[web.url("/stays")] == after[web.url("/quiet")] == "unknown"
-    assert {row["url"]: row["reason"] for row in removals(made)} == {web.url(path): "x-robots-tag" for path in ("/later-no", "/quiet-no")}
+    assert {row["url"]: row["reason"] for row in removals(made)} == {
+        web.url(path): "x-robots-tag" for path in ("/later-no", "/quiet-no")
+    }

@@ -26,7 +26,9 @@ RSL = (("Content-Type", "application/rsl+xml"),)
 
 def rsl(permits: str = "", prohibits: str = "") -> str:
     """A licence for everything on the site."""
-    words = (f'<permits type="usage">{permits}</permits>' if permits else "") + (f'<prohibits type="usage">{prohibits}</prohibits>' if prohibits else "")
+    words = (f'<permits type="usage">{permits}</permits>' if permits else "") + (
+        f'<prohibits type="usage">{prohibits}</prohibits>' if prohibits else ""
+    )
     return f'<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>{words}</license></content></rsl>'
 
 
@@ -54,7 +56,9 @@ KEPT = ("/plain", "/licence-yes", "/licence-link", "/licence-too", "/moved-here"
 def build() -> Web:
     """One host with every way of saying no, and one whose tdmrep.json does."""
     web = Web((HOST, TDM))
-    web.robots("User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /peer/\n\nUser-agent: *\nDisallow: /no/\nDisallow: /hidden.xml\n")
+    web.robots(
+        "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /peer/\n\nUser-agent: *\nDisallow: /no/\nDisallow: /hidden.xml\n"
+    )
     links = [*REFUSED_BEFORE, *DROPPED, *(path for path in KEPT if path != "/moved-here"), "/moved"]
     web.index(*links)
     for seed, path in enumerate([*REFUSED_BEFORE, *KEPT, "/behind-hop"]):
@@ -83,7 +87,12 @@ def build() -> Web:
     web.index("/open/1", "/closed/1", host=TDM)
     web.page("/open/1", 401, host=TDM)
     web.page("/closed/1", 402, host=TDM)
-    web.put("/.well-known/tdmrep.json", '[{"location": "/closed/", "tdm-reservation": 1}]', ("Content-Type", "application/json"), host=TDM)
+    web.put(
+        "/.well-known/tdmrep.json",
+        '[{"location": "/closed/", "tdm-reservation": 1}]',
+        ("Content-Type", "application/json"),
+        host=TDM,
+    )
     return web
 
 
@@ -112,7 +121,10 @@ def archived(root: Path, pattern: str = "warc/**/*.warc.gz") -> str:
     found = []
     for path in sorted(root.glob(pattern)):
         data = io.BytesIO(path.read_bytes())
-        found += [record.reader.read() for record in ArchiveIterator(data, record_types=WarcRecordType.response | WarcRecordType.resource)]
+        found += [
+            record.reader.read()
+            for record in ArchiveIterator(data, record_types=WarcRecordType.response | WarcRecordType.resource)
+        ]
     return b"\n".join(found).decode("utf-8", "replace")
 
 
@@ -173,7 +185,19 @@ def test_every_released_digest_leads_to_its_statements(crawled: Crawled) -> None
     for row in crawled.sql(query):
         said = crawled.sql(f"SELECT * FROM statements WHERE evidence_digest = '{row['d']}'")
         assert said
-        parts = [(s["axis"], s["verdict"], s["protocol"], s["source"], "" if s["line_no"] is None else str(s["line_no"]), s["raw"], s["agent"], s["file_digest"]) for s in said]
+        parts = [
+            (
+                s["axis"],
+                s["verdict"],
+                s["protocol"],
+                s["source"],
+                "" if s["line_no"] is None else str(s["line_no"]),
+                s["raw"],
+                s["agent"],
+                s["file_digest"],
+            )
+            for s in said
+        ]
         text = "\x1e".join(sorted("\x1f".join(part) for part in parts))
         assert hashlib.sha256(text.encode()).hexdigest() == row["d"]
 
@@ -203,5 +227,3 @@ def test_sealed_pages_never_become_documents(tmp_path: Path) -> None:
     with Views(made) as views:
         assert {row["url"] for row in views.query("SELECT url FROM documents").to_pylist()} == {web.url("/"), web.url("/plain")}
         assert views.query("SELECT url FROM records").to_pylist() == [{"url": web.url("/plain")}]
-
-

@@ -79,7 +79,9 @@ resolver = ["{process.dns}"]
 
 def paths(project: Project, view: str, column: str, where: str = "true") -> dict[str, str]:
     with Views(project) as views:
-        rows = views.query(f"SELECT regexp_extract(url, '[0-9](/.*)$', 1) AS path, {column} AS said FROM {view} WHERE {where}").to_pylist()
+        rows = views.query(
+            f"SELECT regexp_extract(url, '[0-9](/.*)$', 1) AS path, {column} AS said FROM {view} WHERE {where}"
+        ).to_pylist()
     return {row["path"]: row["said"] for row in rows}
 
 

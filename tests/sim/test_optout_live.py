@@ -35,8 +35,13 @@ def build() -> Web:
     """One host that says several things, and one that redirects there."""
     web = Web((HOST, OTHER))
     web.robots("User-agent: *\nDisallow: /no/\nCrawl-delay: 0.02\n")
-    web.put("/.well-known/tdmrep.json", '[{"location": "/reserved/", "tdm-reservation": 1}]', ("Content-Type", "application/json"))
-    web.put("/yes.xml", '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license><permits type="usage">ai-train</permits></license></content></rsl>')
+    web.put(
+        "/.well-known/tdmrep.json", '[{"location": "/reserved/", "tdm-reservation": 1}]', ("Content-Type", "application/json")
+    )
+    web.put(
+        "/yes.xml",
+        '<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license><permits type="usage">ai-train</permits></license></content></rsl>',
+    )
     web.index("/plain", "/no/1", "/reserved/1", "/noai", "/licensed")
     for seed, path in enumerate(("/plain", "/no/1", "/reserved/1")):
         web.page(path, seed)
@@ -68,7 +73,9 @@ def test_live_and_offline_agree(web: Web, tmp_path: Path) -> None:
     before = web.asked("/no/1"), web.asked("/reserved/1")
     for path, protocol in (("/no/1", "robots"), ("/reserved/1", "tdmrep")):
         refused = check(web, made, path)
-        offline = consent(web.url(path), robots=web.files[HOST, "/robots.txt"].body, tdmrep=web.files[HOST, "/.well-known/tdmrep.json"].body)
+        offline = consent(
+            web.url(path), robots=web.files[HOST, "/robots.txt"].body, tdmrep=web.files[HOST, "/.well-known/tdmrep.json"].body
+        )
         assert (refused.consent.access, refused.consent.use, refused.consent.gate) == (offline.access, offline.use, offline.gate)
         assert [e.protocol for e in refused.consent.evidence if e.verdict == "no"] == [protocol]
     assert (web.asked("/no/1"), web.asked("/reserved/1")) == before
@@ -162,7 +169,12 @@ def test_ingested_pages_wait_for_their_hosts(tmp_path: Path) -> None:
         asked_now, by_archive, old_archive = (web.url("/page", host) for host in web.hosts)
         now = time.time()
         pages = tmp_path / "pages.warc.gz"
-        pages.write_bytes(b"".join(record(url, html(seed).encode(), now - 900 * 86_400) for seed, url in enumerate((asked_now, by_archive, old_archive))))
+        pages.write_bytes(
+            b"".join(
+                record(url, html(seed).encode(), now - 900 * 86_400)
+                for seed, url in enumerate((asked_now, by_archive, old_archive))
+            )
+        )
         robots = tmp_path / "robots.warc.gz"
         plain = "Content-Type: text/plain\r\n"
         robots.write_bytes(

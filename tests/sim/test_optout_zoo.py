@@ -71,9 +71,16 @@ def test_every_refusal_is_known_by_its_reason(seen: Seen) -> None:
     web, project, _ = seen
     truth = {url: end for url, end in web.expected().items() if end.state is UrlState.REFUSED}
     with Views(project) as views:
-        found = {row["url"]: row["reason"] for row in views.query("SELECT url, reason FROM pages WHERE state = 'refused'").to_pylist()}
+        found = {
+            row["url"]: row["reason"] for row in views.query("SELECT url, reason FROM pages WHERE state = 'refused'").to_pylist()
+        }
         states = {row["url"]: row["state"] for row in views.query("SELECT url, state FROM pages").to_pylist()}
-        lines = {row["url"] for row in views.query("SELECT url FROM decisions WHERE verdict = 'no' AND (raw <> '' OR source = 'status')").to_pylist()}
+        lines = {
+            row["url"]
+            for row in views.query(
+                "SELECT url FROM decisions WHERE verdict = 'no' AND (raw <> '' OR source = 'status')"
+            ).to_pylist()
+        }
     for url, reason in found.items():
         assert url in truth, url
         assert not truth[url].reasons or reason in truth[url].reasons, (url, reason)
@@ -97,6 +104,14 @@ def test_the_release_holds_no_opted_out_page(seen: Seen) -> None:
 def test_what_denies_us_hears_only_robots(seen: Seen) -> None:
     """Hosts that refuse everything were asked for robots.txt and nothing else."""
     _, _, log = seen
-    for kind in (Robots.ALL, Robots.NAMED, Robots.FORBIDDEN, Robots.UNAVAILABLE, Robots.CHALLENGE, Robots.THROTTLED, Robots.REDIRECT_LOOP):
+    for kind in (
+        Robots.ALL,
+        Robots.NAMED,
+        Robots.FORBIDDEN,
+        Robots.UNAVAILABLE,
+        Robots.CHALLENGE,
+        Robots.THROTTLED,
+        Robots.REDIRECT_LOOP,
+    ):
         asked = {contact.target for contact in log if contact.host == f"robots-{kind.value}.test"}
         assert asked == {"/robots.txt"}, kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from ipaddress import IPv4Address, ip_address
 
 import dnslib
@@ -27,7 +26,6 @@ from corpus.crawl.dns_wire import (
 from corpus.crawl.fetch_limits import MIN_RATE, Limits, body_deadline, head_deadline, limits_for, wanted
 from corpus.crawl.identity import mailbox, request_headers, user_agent
 from corpus.crawl.ports import Request
-from corpus.crawl.retry_after import MAX_S, retry_after_s
 from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.wire import raw_request, target_of
 from corpus.model import Failure, Kind
@@ -148,38 +146,6 @@ def test_wanted_types() -> None:
     assert wanted(Kind.PAGE, 404, "image/png", types)
     assert wanted(Kind.ROBOTS, 200, "image/png", types)
     assert not wanted(Kind.PAGE, 200, "image/png", types)
-
-
-# -- Retry-After ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("value", "date", "seconds"),
-    [
-        ("120", None, 120.0),
-        (" 0 ", None, 0.0),
-        ("Fri, 15 Jan 2027 08:02:00 GMT", None, 120.0),
-        ("Fri, 15 Jan 2027 08:02:00 GMT", "Fri, 15 Jan 2027 08:00:30 GMT", 90.0),
-        ("Fri, 15 Jan 2027 08:02:00 GMT", "rubbish", 120.0),
-        ("Friday, 15-Jan-27 08:02:00 GMT", None, 120.0),
-        ("Fri Jan 15 08:02:00 2027", None, 120.0),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", None, 0.0),
-        ("9" * 5000, None, MAX_S),
-        ("-5", None, None),
-        ("1.5", None, None),
-        ("soon", None, None),
-        ("", None, None),
-        (None, None, None),
-    ],
-)
-def test_retry_after(value: str | None, date: str | None, seconds: float | None) -> None:
-    """Seconds or a date against the answer's own Date; past is now; rubbish asks for nothing."""
-    assert retry_after_s(value, date, 1_800_000_000.0) == seconds
-
-
-@given(st.text(max_size=80), st.text(max_size=80), st.floats(0, 2e9))
-def test_retry_after_is_bounded_for_any_text(value: str, date: str, now: float) -> None:
-    """Never raises, never negative, never absurd."""
-    wait = retry_after_s(value, date, now)
-    assert wait is None or (0 <= wait <= MAX_S and math.isfinite(wait))
 
 
 # -- addresses ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,10 @@ from tests.unit.house import ROOT, Module, functions, modules, port_methods, rep
 BROAD: dict[tuple[str, str], str] = {
     # (file, function): why anything at all may arrive there, and where it goes instead
     ("corpus/engine/local.py", "_attempt"): "a bug in a task is carried whole to the parent, which stops the run",
-    ("corpus/filter/user_signals.py", "_module"): "the operator's module may raise anything; it becomes a usage error that names it",
+    (
+        "corpus/filter/user_signals.py",
+        "_module",
+    ): "the operator's module may raise anything; it becomes a usage error that names it",
 }
 """The only places that may catch `Exception`. A row without a matching place fails too."""
 BAD_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager", "core"}

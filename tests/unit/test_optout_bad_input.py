@@ -62,7 +62,9 @@ class Reader:
             self.read(step, files.get(urlsplit(step.url).path, response(b"", 404)), now)
 
 
-def decide(body: bytes, path: str = "/page", headers: tuple[tuple[str, str], ...] = PLAIN, status: int = 200, truncated: str = "") -> Step:
+def decide(
+    body: bytes, path: str = "/page", headers: tuple[tuple[str, str], ...] = PLAIN, status: int = 200, truncated: str = ""
+) -> Step:
     return Reader().step(path, {"/robots.txt": response(body, status, headers, truncated)})
 
 
@@ -188,7 +190,12 @@ def test_every_advertised_document_is_read_and_a_changed_address_asked_for() -> 
     """Two License lines are two documents; when robots.txt names another address, that one is asked for."""
     reader = Reader()
     two = b"License: http://ex.test/a.xml\nLicense: http://ex.test/b.xml\nUser-agent: *\nAllow: /\n"
-    files: dict[str, FetchResult] = {"/robots.txt": response(two), "/a.xml": response(RSL_YES), "/b.xml": response(RSL_NO), "/c.xml": response(RSL_YES)}
+    files: dict[str, FetchResult] = {
+        "/robots.txt": response(two),
+        "/a.xml": response(RSL_YES),
+        "/b.xml": response(RSL_NO),
+        "/c.xml": response(RSL_YES),
+    }
     assert gate(reader.step("/page", files)) == "skip"
     assert [url for url in reader.asked if url.endswith(".xml")] == [f"{SITE}/a.xml", f"{SITE}/b.xml"]
     files["/robots.txt"] = response(b"License: http://ex.test/c.xml\nUser-agent: *\nAllow: /\n")

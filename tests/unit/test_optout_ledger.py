@@ -35,7 +35,9 @@ def digest(body: bytes) -> str:
 def read(body: bytes | None, at: float, file: str = "robots", url: str = "", outcome: str = "", **more: Any) -> AuthorityRead:
     """A reading; None for one that found nothing."""
     outcome = outcome or ("absent" if body is None else "ok")
-    return AuthorityRead(AUTHORITY, file, url or f"http://a.test/{file}", 200, outcome, digest(body) if body is not None else "", at, **more)
+    return AuthorityRead(
+        AUTHORITY, file, url or f"http://a.test/{file}", 200, outcome, digest(body) if body is not None else "", at, **more
+    )
 
 
 @pytest.fixture
@@ -94,7 +96,10 @@ def test_every_advertised_document_counts(log: ConsentLog) -> None:
     robots = b"License: http://a.test/a.xml\nLicense: http://a.test/b.xml\nUser-agent: *\nAllow: /\n"
     no = RSL_YES.replace(b"permits", b"prohibits")
     bodies = {digest(body): body for body in (robots, no, RSL_YES)}
-    log.append([read(robots, T0), read(no, T0 + 1, "rsl", "http://a.test/a.xml"), read(RSL_YES, T0 + 2, "rsl", "http://a.test/b.xml")], bodies)
+    log.append(
+        [read(robots, T0), read(no, T0 + 1, "rsl", "http://a.test/a.xml"), read(RSL_YES, T0 + 2, "rsl", "http://a.test/b.xml")],
+        bodies,
+    )
     assert judge(log).row(URL, [], T0)["reason"] == "rsl"
 
 
@@ -203,6 +208,12 @@ def test_the_ledger_notes_what_decided(log: ConsentLog) -> None:
 def test_a_mirror_that_refuses_is_named_aloud(tmp_path: Path) -> None:
     """More than a hundred rows of other domains lost to one domain's refusals are a warning of the run; fewer are not."""
     heard: list[tuple[str, dict[str, Any]]] = []
-    manifest = {"name": "v1", "losses": [{"domain": "mirror.test", "rows": 150, "other_domains": 101}, {"domain": "b.test", "rows": 300, "other_domains": 100}]}
+    manifest = {
+        "name": "v1",
+        "losses": [
+            {"domain": "mirror.test", "rows": 150, "other_domains": 101},
+            {"domain": "b.test", "rows": 300, "other_domains": 100},
+        ],
+    }
     report_release(None, None, manifest, "", tmp_path, lambda event, **facts: heard.append((event, facts)))  # type: ignore[arg-type]
     assert [(event, facts["domain"], facts["other_domains"]) for event, facts in heard] == [("warning", "mirror.test", 101)]
