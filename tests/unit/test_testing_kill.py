@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,27 @@ def _pids(folder: Path) -> list[int]:
     return [int(pid) for pid in (folder / "pids").read_text().split()]
 
 
+def _each_worker(folder: Path) -> Callable[[], bool]:
+    """True once per run, when that run's worker has started: the moments count from then, however slow the machine."""
+    runs = 1
+
+    def under_way() -> bool:
+        nonlocal runs
+        started = (folder / "pids").exists() and len(_pids(folder)) >= runs
+        runs += started
+        return started
+
+    return under_way
+
+
 def test_killed_and_run_again(tmp_path: Path) -> None:
     """The supervisor is killed twice, its worker notices each time, and the third run ends in order."""
-    report = run_until_killed(_argv(tmp_path, "obedient", 2), seed=3, after_s=(0.4, 0.6), kills=2)
+    report = run_until_killed(
+        _argv(tmp_path, "obedient", 2), seed=3, after_s=(0.1, 0.3), kills=2, under_way=_each_worker(tmp_path)
+    )
     assert [len(kill.orphans) for kill in report.kills] == [1, 1]
     assert [kill.orphans[0].pid for kill in report.kills] == _pids(tmp_path)[:2]
-    assert all(0.4 <= kill.after_s <= 0.6 and kill.orphans_gone_s < 2 for kill in report.kills)
+    assert all(0.1 <= kill.after_s <= 0.3 and kill.orphans_gone_s < 2 for kill in report.kills)
     assert (report.exit_code, report.stdout) == (0, "whole 3\n")
     assert not any(alive(pid) for pid in _pids(tmp_path))
 
@@ -51,13 +67,15 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
 def test_an_orphan_is_a_failure(tmp_path: Path) -> None:
     """A worker in a session of its own that outlives its supervisor is found, named, and killed."""
     with pytest.raises(AssertionError, match=r"seed 1, killed supervisor .*\n.*time\.sleep\(60\)"):
-        run_until_killed(_argv(tmp_path, "stubborn"), seed=1, after_s=(0.4, 0.5))
+        run_until_killed(_argv(tmp_path, "stubborn"), seed=1, after_s=(0.1, 0.2), under_way=_each_worker(tmp_path))
     assert not any(alive(pid) for pid in _pids(tmp_path))
 
 
 def test_the_whole_tree_at_once(tmp_path: Path) -> None:
     """With the tree as victim even a stubborn worker is gone at once, and the command runs to its end."""
-    report = run_until_killed(_argv(tmp_path, "stubborn"), seed=2, after_s=(0.4, 0.5), victim=Victim.TREE)
+    report = run_until_killed(
+        _argv(tmp_path, "stubborn"), seed=2, after_s=(0.1, 0.2), victim=Victim.TREE, under_way=_each_worker(tmp_path)
+    )
     assert (len(report.kills), report.exit_code, report.stdout) == (1, 0, "whole 2\n")
     assert not any(alive(pid) for pid in _pids(tmp_path))
 
