@@ -40,6 +40,10 @@ SERVICES: dict[str, Service] = {
         lambda: all(_package(name)() for name in ("nbclient", "nbformat", "ipykernel")),
         "pip install nbclient nbformat ipykernel ipywidgets",
     ),
+    "datatrove-filters": Service(
+        lambda: all(_package(name)() for name in ("datatrove", "spacy", "tokenizers")),
+        "pip install 'datatrove[processing]' spacy, in an environment of its own: it brings a rival of fasttext-community",
+    ),
     "interop": Service(
         lambda: all(_package(name)() for name in ("datasets", "datatrove", "polars")), "pip install -r requirements-interop.txt"
     ),

@@ -139,6 +139,7 @@ def test_over_the_same_tokens_every_rule_agrees(texts: list[str]) -> None:
     assert {name: row.agreement for name, row in found.items() if row.agreement < AGREE} == {}
 
 
+@pytest.mark.needs("datatrove-filters")
 def test_decisions_with_datatroves_own_tokens_are_the_recorded_ones(texts: list[str]) -> None:
     """Rules that count no tokens agree in 99.5 %; every other difference stands in the table with its cause, and none is new."""
     known = json.loads(TABLE.read_text("utf-8"))
@@ -152,6 +153,7 @@ def test_decisions_with_datatroves_own_tokens_are_the_recorded_ones(texts: list[
             assert known["causes"][known["rules"][name]["cause"]]
 
 
+@pytest.mark.needs("datatrove-filters")
 def test_one_pass_is_an_order_faster_than_datatroves_chain(texts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """All signals, spans and MinHash of a text cost less than a 25th of FineWeb's filter chain and MinHash, in one run."""
     from tests.bench.bench_filters import datatrove_steps, ours_all, timed
