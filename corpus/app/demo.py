@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,9 @@ def demo(folder: Path, *, fresh: bool = False, quiet: bool = False, log: Path | 
     with serving(log=log) as served:
         config_file.write_text(demo_config(served.origins), "utf-8")
         config = require(load_config(config_file, environment={}), fetching=True)
-        summary = run_all(open_project(config), name=config.export.name, quiet=quiet)
+        summary = run_all(open_project(config), quiet=quiet)
         shows = {show.name: show.url(served.origins) for show in SHOWS}
-    run = f"corpus {{verb}} -c {config_file}"
+    run = f"corpus {{verb}} -c {shlex.quote(str(config_file))}"
     next_three = (
         (f"{run.format(verb='why')} {shows['robots refusal']}", "the line of robots.txt that refused it"),
         (f"{run.format(verb='sample')} --dropped -n 3", "what the policy dropped, with the measured value"),

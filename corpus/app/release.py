@@ -97,10 +97,37 @@ def _dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
     return out
 
 
-def release(project: Project, snapshot: Snapshot, name: str, report: Reporter) -> ReleaseResult:
-    """Build (or find) the release of a snapshot under a name."""
+def release(project: Project, snapshot: Snapshot, name: str, report: Reporter, *, fixed: bool = True) -> ReleaseResult:
+    """Build (or find) the release of a snapshot under a name.
+
+    Releases are immutable. Where the name is taken by other content, a `fixed` one raises StoreError and another gives
+    way to the next free name (`v1`, `v2` …). A release without rows is no obstacle: it is replaced.
+    """
     with stage_lock(project.layout.locks, "export"):
+        if not fixed:
+            name = free_name(project, snapshot, name)
+        if _holds_other(project, snapshot, name) and _rows(project, name) == 0:
+            shutil.rmtree(project.layout.release_dir(name))
+            project.commits.drop(RELEASE_STAGE, name)
         return _release(project, snapshot, name, report)
+
+
+def free_name(project: Project, snapshot: Snapshot, name: str) -> str:
+    """The first of `name`, `name` counted on, … that is free, has no rows, or holds this very snapshot."""
+    while _holds_other(project, snapshot, name) and _rows(project, name) != 0:
+        stem = name.rstrip("0123456789")
+        name = f"{stem}{int(name[len(stem) :] or 1) + 1}" if name != stem else f"{name}-2"
+    return name
+
+
+def _holds_other(project: Project, snapshot: Snapshot, name: str) -> bool:
+    record = project.commits.get(RELEASE_STAGE, name)
+    return record is not None and record.inputs["snapshot"] != snapshot.digest
+
+
+def _rows(project: Project, name: str) -> int | None:
+    text = _manifest_text(project, name)
+    return int(json.loads(text)["rows"]) if text else None
 
 
 def _release(project: Project, snapshot: Snapshot, name: str, report: Reporter) -> ReleaseResult:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from types import FrameType
 
 from corpus.app.crawl import CrawlEnd, crawl, crawl_label
+from corpus.app.frontier_view import host_states
 from corpus.app.funnel import whole_funnel
 from corpus.app.process import process
 from corpus.app.project import Project
@@ -34,6 +35,9 @@ from corpus.version import __version__
 
 INTERRUPTED = 130
 RESUME = "interrupted; run the same command again to resume"
+
+
+PARKED_NAMED = 10
 
 
 class Interrupts:
@@ -83,15 +87,16 @@ class Run:
     def process(self) -> None:
         process(self.project, LocalPool(self.project.config.engine.workers), self.log)
 
-    def export(self, name: str) -> int:
-        """Consent, snapshot, clusters, release. Returns the number of rows."""
+    def export(self, name: str, *, fixed: bool) -> int:
+        """Consent, snapshot, clusters, release. Returns the number of rows. `fixed`: a taken name is an error."""
         from corpus.app.refresh import refresh
 
         with self.interrupts.installed(self.terminal):
             stale = refresh(self.project, self.log, self.interrupts)
         snapshot = take_snapshot(self.project, stale=stale)
         self.log("snapshot", digest=snapshot.digest, segments=len(snapshot.segments), stale_authorities=len(stale))
-        result = release(self.project, snapshot, name, self.log)
+        result = release(self.project, snapshot, name, self.log, fixed=fixed)
+        name = result.folder.name
         rows = int(result.manifest["rows"])
         self.log("release", name=name, rows=rows, shards=len(result.manifest["shards"]), built=result.built)
         record = self.project.commits.get(RELEASE_STAGE, name)
@@ -115,7 +120,7 @@ class Run:
 
 
 def run_all(
-    project: Project, *, name: str, quiet: bool = False, stages: tuple[str, ...] = ("crawl", "process", "export")
+    project: Project, *, name: str | None = None, quiet: bool = False, stages: tuple[str, ...] = ("crawl", "process", "export")
 ) -> Summary:
     """Run the stages in order and write the summary, also when one of them stops on an error (which is raised again)."""
     run = Run(project, quiet=quiet)
@@ -133,10 +138,10 @@ def run_all(
         if run.interrupts():
             return run.finish(ended="interrupted", exit_code=INTERRUPTED, words=RESUME)
         if "export" in stages:
-            rows = run.export(name)
+            rows = run.export(name or project.config.export.name, fixed=name is not None)
             if not rows:
                 return run.finish(ended=ended, exit_code=NothingDone.exit_code)
-        return run.finish(ended=ended)
+        return run.finish(ended=ended, words=_with_parked(project, run.fetch_end))
     except NothingDone as error:
         parked = run.fetch_end.parked if run.fetch_end is not None else {}
         if parked:  # nothing yet is not nothing: these hosts asked us to come back later
@@ -148,6 +153,15 @@ def run_all(
         with suppress(CorpusError):  # a folder too broken to be counted: the error that is raised again says so
             run.finish(ended="failed", exit_code=error.exit_code, words=str(error.what))
         raise
+
+
+def _with_parked(project: Project, end: CrawlEnd | None) -> str:
+    """The usual sentence, and which hosts asked us to come back later; empty (the usual sentence alone) when none did."""
+    if end is None or not end.parked:
+        return ""
+    names = sorted(host for host, state, _, _ in host_states(project) if state == "parked")
+    listed = ", ".join(names[:PARKED_NAMED]) + (" \u2026" if len(names) > PARKED_NAMED else "")
+    return f"{sentence(whole_funnel(project))}; {_parked(end.parked)}: {listed}"
 
 
 def _parked(hosts: dict[str, int]) -> str:

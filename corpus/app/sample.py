@@ -16,7 +16,7 @@ from corpus.filter.flips import edited, flips
 
 _QUERY = """
 SELECT url, id, language, stage, reason, drop_rule, measured, "limit", keep, keep_id, text FROM documents
-WHERE {which} ORDER BY md5(id), id LIMIT {count}
+WHERE {which} ORDER BY drop_rule IS NULL, md5(id), id LIMIT {count}
 """
 
 

@@ -21,7 +21,7 @@ from corpus.model import Consent
 from corpus.optout.decide import reason_of
 from corpus.reasons import REASONS
 from corpus.url.canonical import canonical_url
-from corpus.url.host import host_of
+from corpus.url.host import authority_of, host_of
 
 _ID = re.compile(r"[0-9a-f]{32}\Z")
 _VIA_MAX = 32
@@ -35,6 +35,12 @@ WHERE {where} ORDER BY d.fetched_at, d.file_path, d.warc_offset
 """
 
 
+NEVER_ASKED: dict[str, Any] = {
+    "access": "defer", "use": "unknown", "gate": "defer", "store": False, "export": False, "evidence": [],
+}  # fmt: skip
+"""Nobody has asked this URL's host anything, so nothing may be said for it."""
+
+
 def why(project: Project, name: str) -> dict[str, Any]:
     """CONTRACT's `why` document for a URL, a `url_id` or an `id`."""
     with Views(project) as views:
@@ -44,7 +50,9 @@ def why(project: Project, name: str) -> dict[str, Any]:
         row = url_row(project, url)
         exported = _in_releases(project, [r["id"] for r in rows], views)
     latest = next((r for r in reversed(rows) if r["latest"]), rows[-1] if rows else None)
-    consent, _ = current_judge(project).consent(url, list(latest["evidence"] or []) if latest else [])
+    judge = current_judge(project)
+    asked = judge.rules(authority_of(url)) is not None
+    consent, _ = judge.consent(url, list(latest["evidence"] or []) if latest else [])
     step, reason, verdict = _verdict(project, url, row, latest, bool(exported))
     return {
         "url": name if not _ID.match(name) else url,
@@ -58,7 +66,7 @@ def why(project: Project, name: str) -> dict[str, Any]:
         "next_at": _next_at(project, row),
         "attempts": row["attempts"] if row else 0,
         "discovery": _discovery(project, row),
-        "consent": _consent(consent, row, reason),
+        "consent": _consent(consent, row, reason) if asked or latest else NEVER_ASKED,
         "fetches": _fetches(row, rows),
         "document": _document(latest),
         "rules": _rules(latest),

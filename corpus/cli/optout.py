@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corpus.cli.options import as_json, clean, emit, load
+from corpus.errors import UsageError
 
 if TYPE_CHECKING:
     from corpus.config.tree import Config
@@ -81,6 +82,9 @@ def _offline(
     from corpus.optout.protego_opinion import second_opinion
     from corpus.optout.settings import OptoutSettings
 
+    bare = [header for header in headers if ":" not in header]
+    if bare:
+        raise UsageError("a header needs a name, a colon and a value", repr(bare[0])[:200], "write --header 'X-Robots-Tag: noai'")
     pairs = [(name.strip(), value.strip()) for name, _, value in (header.partition(":") for header in headers)]
     token = config.crawl.robots_token if config else OUR_TOKEN
     robots = given.get("robots")

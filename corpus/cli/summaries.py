@@ -15,7 +15,7 @@ def run_stages(config: Config, stages: tuple[str, ...], *, name: str | None = No
     from corpus.observe.summary import render_funnel
 
     project = open_project(config)
-    summary = run_all(project, name=name or config.export.name, stages=stages)
+    summary = run_all(project, name=name, stages=stages)
     if as_json:
         emit(summary.document())
         return summary.exit_code

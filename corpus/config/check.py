@@ -15,6 +15,7 @@ from corpus.config.load import ConfigError, Problem
 from corpus.config.tree import Config, leaves
 from corpus.errors import CorpusError
 from corpus.url.canonical import canonical_url
+from corpus.url.scope import UrlScope
 
 if TYPE_CHECKING:
     from corpus.filter.policy import Policy
@@ -46,7 +47,15 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
     found: list[tuple[str, str, str]] = []
     if fetching:
         found += _identity(config) + _seeds(config) + _scope(config) + _pace(config)
-    found += _networks(config) + _filters(config, deep) + _dedup(config) + _files(config) + _publish(config) + _not_yet(config)
+    found += (
+        _networks(config)
+        + _filters(config, deep)
+        + _dedup(config)
+        + _files(config)
+        + _publish(config)
+        + _elsewhere(config)
+        + _not_yet(config)
+    )
     return [_at(config, key, message, hint) for key, message, hint in found]
 
 
@@ -211,6 +220,29 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
 def _not_yet(config: Config) -> list[tuple[str, str, str]]:
     given, default = leaves(config.model_dump()), leaves(Config(corpus=config.corpus).model_dump())
     return [(key, f"this version {what}", "leave the key out") for key, what in NOT_YET.items() if given[key] != default[key]]
+
+
+def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
+    """What only a fleet has; `open_project` refuses the same, for those who never check."""
+    found = []
+    if config.store.root.startswith("s3://"):
+        found.append(("store.root", "this version keeps a corpus in a folder", "name a folder"))
+    if config.store.frontier != "sqlite":
+        found.append(("store.frontier", "this version keeps the frontier in SQLite", 'leave it at "sqlite"'))
+    if config.engine.kind != "local":
+        found.append(("engine.kind", "this version runs the local engine", 'leave it at "local"'))
+    proxy = config.crawl.proxy
+    if proxy is not None and (urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname):
+        found.append(("crawl.proxy", f"not a proxy's URL: {proxy[:200]!r}", 'write "http://proxy.example:3128"'))
+    tokenizer = config.export.tokenizer
+    if tokenizer not in ("gpt2", "none") and not (config.base / tokenizer).is_file():
+        found.append(("export.tokenizer", f"no such file: {config.base / tokenizer}", '"gpt2", "none" or a file of BPE merges'))
+    try:
+        scope = config.crawl.scope
+        UrlScope(domains=scope.domains, hosts=scope.hosts, prefixes=scope.prefixes, exclude=scope.exclude, any=scope.any)
+    except CorpusError as error:
+        found.append(("crawl.scope", str(error.what), error.hint))
+    return found
 
 
 def _publish(config: Config) -> list[tuple[str, str, str]]:

@@ -128,11 +128,23 @@ def _explain(error: ValidationError, file: str, lines: dict[str, int], origins: 
 
 def _words(kind: str, message: str, loc: list[str]) -> tuple[str, str]:
     if kind == "extra_forbidden":
+        elsewhere = [key for key in _all_keys(Config) if key.rpartition(".")[2] == loc[-1]]
+        if elsewhere:  # the right name in the wrong table
+            return "not a known key", f"did you mean {elsewhere[0]!r}?"
         near = difflib.get_close_matches(loc[-1], _siblings(loc[:-1]), n=1, cutoff=0.5)
         return "not a known key", f"did you mean {near[0]!r}?" if near else "see corpus config schema"
     if kind == "missing":
         return "required", "add it"
     return message.removeprefix("Value error, "), ""
+
+
+def _all_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    keys = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        nested = isinstance(inner, type) and issubclass(inner, BaseModel)
+        keys += _all_keys(inner, f"{prefix}{name}.") if nested else [prefix + name]  # type: ignore[arg-type]
+    return keys
 
 
 def _siblings(parents: list[str]) -> list[str]:

@@ -176,7 +176,8 @@ class Errands:
         if answer.outcome == "unreachable":
             self._tries[key] = self._tries.get(key, 0) + 1
             if self._tries[key] >= self._settings.retries:  # long enough that its host is parked until then
-                pace = max(pace, min(HOST_WIDE_PARK_GAPS * gap_s, self._settings.backoff_max))
+                least = max(min(HOST_WIDE_PARK_GAPS * gap_s, self._settings.backoff_max), self._settings.park_after + gap_s)
+                pace = max(pace, least)
         else:
             self._tries.pop(key, None)
         before = self._book.row(errand.authority, errand.kind, asked_at(errand))

@@ -122,7 +122,7 @@ def _kind(body: bytes, content_type: str | None) -> Literal["html", "text", "oth
     if declared == "text/plain":
         return "text"
     if declared in _UNDECLARED:
-        if _HTML_HINT.search(body[:4096]):
+        if _HTML_HINT.search(body[:4096].replace(b"\0", b"")):  # UTF-16 spells tags with NULs between
             return "html"
         return "other" if declared or (b"\0" in body[:1024] and not body.startswith((b"\xff\xfe", b"\xfe\xff"))) else "text"
     return "other"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
+from corpus.errors import UsageError
 from corpus.model import Consent, Kind
 from corpus.optout.agents import AGENTS, AgentTable
 from corpus.optout.authority import AuthorityFiles, compile_authority
@@ -42,14 +43,17 @@ def consent(
     token: str = OUR_TOKEN,
     agents: AgentTable = AGENTS,
 ) -> Consent:
-    """Both verdicts on one URL and every statement they rest on. Never raises for anything a site may send.
+    """Both verdicts on one URL and every statement they rest on. Never raises for anything a site may send; UsageError
+    for a `url` that is none (a forgotten scheme must not turn a refusal into a permission).
 
     `robots_status` is the answer that brought `robots` (None with 200: no robots.txt was looked at); `status`, `headers`
     and `html` are the page's own; `rsl` is the licence document, or documents by URL; `at` is epoch seconds (None: now).
     """
+    requested = fetch_url(url)
+    if requested is None:
+        raise UsageError("not an http(s) URL, so nothing can be said about it", repr(url)[:200], "write it with its scheme")
     settings = settings or OptoutSettings()
     at = time.time() if at is None else at
-    requested = fetch_url(url) or url
     files = given_files(
         requested, at, settings, robots=robots, robots_status=robots_status, tdmrep=tdmrep, ai_txt=ai_txt, rsl=rsl
     )

@@ -1,7 +1,8 @@
 """SimHash: 64 bits that change little when a page changes little. The near-copy gate's fingerprint.
 
-Features are all runs of three words; each votes on all 64 bits with its hash, and a bit is set where more than half
-vote for it (a tie is no majority: the bit stays 0). Words are hashed by XXH3-64 over UTF-8 and mixed in integer
+Features are the different runs of three words, each once however often it stands there: a phrase that a template
+repeats on every line must not outvote the text. Each votes on all 64 bits with its hash, and a bit is set where more
+than half vote for it (a tie is no majority: the bit stays 0). Words are hashed by XXH3-64 over UTF-8 and mixed in integer
 arithmetic modulo 2^64, so the value is the same on every machine.
 """
 
@@ -32,7 +33,8 @@ def simhash64(words: Sequence[str]) -> int | None:
 
 
 def vote(features: Hashes) -> int:
-    """The fingerprint of feature hashes: each bit by majority, a tie is 0."""
+    """The fingerprint of feature hashes, repeats counted once: each bit by majority, a tie is 0."""
+    features = np.unique(features)
     votes = np.zeros(64, dtype=np.int64)
     for start in range(0, len(features), _CHUNK):
         block = features[start : start + _CHUNK].astype(">u8").view(np.uint8).reshape(-1, 8)
