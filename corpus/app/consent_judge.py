@@ -75,7 +75,7 @@ class LogJudge:
             "reason": {"permission-only": "no-permission", "operator": "operator-list"}.get(reason, reason),
             "evidence_digest": evidence_digest(consent),
             "checked_at": round(read_at * 1e6) if read_at is not None else None,
-            "stale": stale and consent.export,
+            "stale": stale and consent.gate is not Gate.SKIP,  # a no that is known outweighs what is old
         }
 
     def consent(self, url: str, said: list[dict[str, Any]], fetched_at: float = 0.0) -> tuple[Consent, float | None]:

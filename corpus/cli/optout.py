@@ -81,7 +81,10 @@ def _offline(
     from corpus.optout.consent import OUR_TOKEN, consent
     from corpus.optout.protego_opinion import second_opinion
     from corpus.optout.settings import OptoutSettings
+    from corpus.url.canonical import canonical_url
 
+    if canonical_url(url) is None:
+        raise UsageError("not an http(s) URL", repr(url)[:200], "write it with its scheme")
     bare = [header for header in headers if ":" not in header]
     if bare:
         raise UsageError("a header needs a name, a colon and a value", repr(bare[0])[:200], "write --header 'X-Robots-Tag: noai'")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from corpus.errors import UsageError
-from corpus.model import Consent, Kind
+from corpus.model import Access, Consent, Gate, Kind, Use
 from corpus.optout.agents import AGENTS, AgentTable
 from corpus.optout.authority import AuthorityFiles, compile_authority
 from corpus.optout.decide import combine, deciding, reason_of
@@ -25,6 +24,10 @@ __all__ = ["combine", "consent", "deciding", "evidence_digest", "given_files", "
 
 OUR_TOKEN = "CorpusBot"
 """The product's robots token (`crawl.robots_token` where a crawl is configured otherwise)."""
+
+
+NO_URL = Consent(Access.DEFER, Use.UNKNOWN, Gate.DEFER, store=False, export=False)
+"""Nothing can be said about what is no URL, and nothing is allowed for it."""
 
 
 def consent(
@@ -43,15 +46,15 @@ def consent(
     token: str = OUR_TOKEN,
     agents: AgentTable = AGENTS,
 ) -> Consent:
-    """Both verdicts on one URL and every statement they rest on. Never raises for anything a site may send; UsageError
-    for a `url` that is none (a forgotten scheme must not turn a refusal into a permission).
+    """Both verdicts on one URL and every statement they rest on. Never raises, whatever a site may send; what is
+    no http(s) URL defers (a forgotten scheme must not turn a refusal into a permission).
 
     `robots_status` is the answer that brought `robots` (None with 200: no robots.txt was looked at); `status`, `headers`
     and `html` are the page's own; `rsl` is the licence document, or documents by URL; `at` is epoch seconds (None: now).
     """
     requested = fetch_url(url)
     if requested is None:
-        raise UsageError("not an http(s) URL, so nothing can be said about it", repr(url)[:200], "write it with its scheme")
+        return NO_URL
     settings = settings or OptoutSettings()
     at = time.time() if at is None else at
     files = given_files(

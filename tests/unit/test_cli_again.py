@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import corpus
-from corpus.errors import UsageError
 from corpus.testing.demo.server import serving
 from corpus.testing.demo.settings import demo_config
 from tests.demo_corpus import DemoCorpus, corpus_cli
@@ -48,9 +47,9 @@ def test_nothing_is_said_for_hosts_nobody_asked(demo_corpus: DemoCorpus) -> None
 
 @pytest.mark.parametrize("url", ["nope", "", "ftp://x/", "http://[::1", "e.org/x/1"])
 def test_no_permission_for_what_is_no_url(url: str) -> None:
-    """A forgotten scheme is an error, never a permission."""
-    with pytest.raises(UsageError):
-        corpus.consent(url, robots="User-agent: *\nDisallow: /")
+    """A forgotten scheme defers, never permits; on the command line it is an error."""
+    told = corpus.consent(url, robots="User-agent: *\nDisallow: /")
+    assert (told.access, told.gate, told.store, told.export) == ("defer", "defer", False, False)
     assert corpus_cli("optout", "check", url, "--header", "X-Robots-Tag: noai").code == 2
 
 
