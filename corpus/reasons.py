@@ -37,7 +37,7 @@ REASONS: dict[str, Reason] = _table(
     ("host-budget", "scope", "excluded", "the host's page budget is used up", "raise crawl.max_pages_per_host"),
     ("domain-budget", "scope", "excluded", "the domain's page budget is used up", "raise crawl.max_pages_per_domain"),
     ("too-many-redirects", "scope", "excluded", "more redirects in a row than crawl.max_redirects", "nothing: the site sends visitors round"),
-    ("blocked", "scope", "excluded", "blocked by the operator", "lift the block with corpus ctl"),
+    ("blocked", "scope", "excluded", "blocked by the operator", "lift the block in the control log"),
     ("taken-down", "takedown", "taken-down", "taken down on request", "nothing: a takedown is final"),
     # access
     ("robots", "robots", "refused", "robots.txt refuses it", "nothing: the site said no"),

@@ -15,11 +15,12 @@ def command(config_file: str, overrides: tuple[str, ...], as_json: bool) -> int:
     """Name every problem of the configuration with file, line and key. Nothing is fetched."""
     from dataclasses import asdict
 
-    from corpus.config.check import problems
-    from corpus.config.load import ConfigError, load_config
+    from corpus.config.check import load_checked
+    from corpus.config.load import ConfigError, Problem
 
+    found: list[Problem] = []
     try:
-        found = problems(load_config(config_file, overrides=overrides), fetching=True, deep=True)
+        load_checked(config_file, overrides, fetching=True, deep=True)
     except ConfigError as error:
         found = list(error.problems)
     if as_json:

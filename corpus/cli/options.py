@@ -32,10 +32,9 @@ def with_config(*, fetching: bool = False) -> Callable[[Callable[..., Any]], Cal
 
 def load(config_file: str, overrides: tuple[str, ...], *, fetching: bool) -> Config:
     """The checked configuration, or ConfigError with every problem."""
-    from corpus.config.check import require
-    from corpus.config.load import load_config
+    from corpus.config.check import load_checked
 
-    return require(load_config(config_file, overrides=overrides), fetching=fetching)
+    return load_checked(config_file, overrides, fetching=fetching)
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")

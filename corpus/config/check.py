@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from corpus.config.load import ConfigError, Problem
+from corpus.config.load import ConfigError, Problem, load_config
 from corpus.config.tree import Config, leaves
 from corpus.errors import CorpusError
 from corpus.url.canonical import canonical_url
@@ -59,9 +60,20 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
     return [_at(config, key, message, hint) for key, message, hint in found]
 
 
-def require(config: Config, *, fetching: bool) -> Config:
+def load_checked(path: str, overrides: Sequence[str], *, fetching: bool, deep: bool = False) -> Config:
+    """The configuration, or ConfigError with every problem at once: wrong values and contradictions between right ones."""
+    try:
+        config = load_config(path, overrides=overrides)
+    except ConfigError as error:
+        told = {problem.key for problem in error.problems}
+        more = problems(error.rest, fetching=fetching, deep=deep) if error.rest is not None else []
+        raise ConfigError([*error.problems, *(p for p in more if p.key not in told)]) from None
+    return require(config, fetching=fetching, deep=deep)
+
+
+def require(config: Config, *, fetching: bool, deep: bool = False) -> Config:
     """The same configuration, or ConfigError with every problem."""
-    found = problems(config, fetching=fetching)
+    found = problems(config, fetching=fetching, deep=deep)
     if found:
         raise ConfigError(found)
     return config

@@ -40,13 +40,17 @@ class Problem:
 
 
 class ConfigError(UsageError):
-    """The configuration has mistakes; `problems` lists all of them."""
+    """The configuration has mistakes; `problems` lists all of them.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    `rest` is the configuration without the values that are wrong in themselves, so that what contradicts can be found too.
+    """
+
+    def __init__(self, problems: Sequence[Problem], rest: Config | None = None) -> None:
         lines = "\n".join(f"  {problem}" for problem in problems)
         noun = "problem" if len(problems) == 1 else "problems"
         super().__init__(f"{len(problems)} {noun}, nothing was fetched\n{lines}")
         self.problems = tuple(problems)
+        self.rest = rest
 
     def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
         return (ConfigError, (self.problems,))
@@ -74,8 +78,23 @@ def load_config(
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_explain(error, str(file), lines, origins)) from None
+        raise ConfigError(_explain(error, str(file), lines, origins), _rest(tree, error, file, origins)) from None
     return place(config, file.resolve().parent, origins)
+
+
+def _rest(tree: dict[str, Any], error: ValidationError, file: Path, origins: dict[str, str]) -> Config | None:
+    """The tree without its wrong values; None when something required is among them."""
+    for fault in error.errors(include_url=False):
+        branch: Any = tree
+        *parents, last = fault["loc"][:2]  # a wrong item of a list takes its whole key along
+        for part in parents:
+            branch = branch.get(part) if isinstance(branch, dict) else None
+        if isinstance(branch, dict):
+            branch.pop(last, None)
+    try:
+        return place(Config.model_validate(tree), file.resolve().parent, origins)
+    except ValidationError:
+        return None
 
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, int]]:

@@ -225,7 +225,12 @@ def test_all_mistakes_of_a_configuration_at_once(tmp_path: Path) -> None:
     assert said.code == 2
     problems: list[dict[str, Any]] = said.json["problems"]
     assert {frozenset(problem) for problem in problems} == {frozenset({"file", "line", "key", "message", "hint"})}
-    assert {(problem["key"], problem["line"]) for problem in problems} == {("crawl.dealy", 5), ("crawl.max_depth", 6)}
+    assert {(problem["key"], problem["line"]) for problem in problems} == {
+        ("crawl.dealy", 5),
+        ("crawl.max_depth", 6),
+        ("crawl.contact", 0),
+        ("crawl.seeds", 4),
+    }
     assert corpus_cli("run", "-c", path).code == 2
 
 

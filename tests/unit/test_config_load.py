@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.config.check import NOT_YET, problems, require
+from corpus.config.check import NOT_YET, load_checked, problems, require
 from corpus.config.lines import key_lines
 from corpus.config.load import ConfigError, json_schema, load_config
 from corpus.config.load import show as render
@@ -58,6 +58,16 @@ def test_all_mistakes_come_at_once_with_their_lines(tmp_path: Path) -> None:
     assert "did you mean 'seeds'" in found["crawl.seed"].hint
     assert [found[k].line for k in ("crawl.seed", "crawl.delay", "crawl.seen", "crawl.max_pages")] == [4, 5, 6, 7]
     assert caught.value.exit_code == 2
+
+
+def test_wrong_values_do_not_hide_contradictions(tmp_path: Path) -> None:
+    """A bad unit, a typo, a missing contact, a bad network and an unknown language come in one list."""
+    text = '[corpus]\nname = "x"\nlanguages = ["klingonese"]\n[crawl]\nseeds = ["https://e.org/"]\ndelay = "2 parsecs"\nseen_ = 1\nallow_private = ["127.0.0.0/33"]\n'
+    with pytest.raises(ConfigError) as caught:
+        load_checked(str(write(tmp_path, text)), (), fetching=True)
+    assert {p.key for p in caught.value.problems} == {
+        "crawl.delay", "crawl.seen_", "crawl.contact", "crawl.allow_private", "corpus.languages",
+    }  # fmt: skip
 
 
 def test_a_fetching_verb_needs_contact_and_seeds(tmp_path: Path) -> None:
