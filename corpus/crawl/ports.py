@@ -6,7 +6,7 @@ contact settles (the URL, its host's and its domain's clocks, its links) is one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from corpus.crawl.nouns import (
@@ -45,7 +45,6 @@ __all__ = [  # noqa: RUF022  (nouns first, then the ports that speak of them)
     "Resolver",
     "FrontierStore",
     "CaptureSink",
-    "Admission",
     "ConsentSink",
     "Inbox",
 ]
@@ -203,12 +202,6 @@ class CaptureSink(Protocol):
     def rotate(self, *, force: bool = False) -> list[str]:
         """Seal the open segment when it is big or old enough (or `force`); returns sealed names."""
         ...
-
-
-class Admission(Protocol):
-    """What decides about a URL without asking anyone: scope, traps, block log. Pure; implemented in `crawl`."""
-
-    def judge(self, sightings: Iterable[Sighting]) -> list[Judged]: ...
 
 
 class ConsentSink(Protocol):
