@@ -12,14 +12,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpus.app.bench_stages import STAGES, Pages, measured
 from corpus.engine.process import Link, start
 from corpus.errors import UsageError
 from corpus.version import __version__
+
+if TYPE_CHECKING:
+    from corpus.testing.web_hosts import SimHost
 
 PAGES_MAX = 240
 FETCH_HOSTS, FETCH_PAGES, FETCH_BYTES, FETCH_LINKS = 40, 20, 24_000, 60
@@ -126,6 +129,16 @@ def fetch_in_process() -> dict[str, Any]:
     return told
 
 
+def _sized(host: SimHost, size: int) -> SimHost:
+    """The host with pages of about `size` bytes: letters take one to three, and every link takes some."""
+    from corpus.testing.web_pages import Pages as SimPages
+    from corpus.testing.web_pages import ordinary_path
+
+    sample = SimPages(1, replace(host, page_bytes=size), 80)
+    made = len(sample.text("/", links=[ordinary_path(1)] * host.links).encode())
+    return replace(host, page_bytes=size * size // made)
+
+
 def run_fetch(_: None, link: Link) -> None:
     """In the child: crawl, report."""
     link.send(fetch())
@@ -139,8 +152,8 @@ def fetch() -> dict[str, Any]:
     from corpus.testing.web import SimWeb
     from corpus.testing.web_hosts import plain_hosts
 
-    hosts = plain_hosts(FETCH_HOSTS, FETCH_PAGES, page_bytes=FETCH_BYTES, links=FETCH_LINKS, by_address=True)
-    web = SimWeb(1, hosts)
+    hosts = plain_hosts(FETCH_HOSTS, FETCH_PAGES, links=FETCH_LINKS, by_address=True)
+    web = SimWeb(1, [_sized(host, FETCH_BYTES) for host in hosts])
     with tempfile.TemporaryDirectory() as folder, web.serve_in_process():
         seeds = ", ".join(f'"{url}"' for url in web.seeds())
         config_file = Path(folder) / "corpus.toml"

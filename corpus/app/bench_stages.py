@@ -31,14 +31,14 @@ def urls(pages: Pages, folder: Path) -> Work:
 
 
 def parse_links(pages: Pages, folder: Path) -> Work:
-    """Decode, parse, links, meta elements, visible words and SimHash: what the crawl does with a body."""
+    """Decode, parse, links, meta elements, visible text and SimHash: what the crawl does with a body."""
     from corpus.page.simhash import simhash64
     from corpus.page.tree import parse
 
     def work() -> tuple[int, int]:
         for url, body in pages:
             page = parse(body, "text/html", url)
-            _ = page.links, page.metas, simhash64(page.visible_words)
+            _ = page.links, page.metas, simhash64(page.visible_text)
         return len(pages), sum(len(body) for _, body in pages)
 
     return work

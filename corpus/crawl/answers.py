@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from corpus.crawl.commit import CaptureJob, Settlement
-from corpus.crawl.discover import page_links, sitemap_links
+from corpus.crawl.discover import canonical_link, page_links, sitemap_links
 from corpus.crawl.gate import Fingerprint
 from corpus.crawl.ports import Ack, Due, HostRow, Original, QueuedUrl, Request, Settled
 from corpus.crawl.recrawl import next_visit
@@ -23,8 +23,10 @@ from corpus.model import Failed, FetchResult, Kind, Response, Sighting, UrlState
 from corpus.optout.filestate import FileState
 from corpus.optout.response import judge_response, unread_licences
 from corpus.optout.settings import OptoutSettings
-from corpus.page.simhash import simhash64
+from corpus.page.novelty import sample_runs
+from corpus.page.simhash import fingerprint
 from corpus.page.tree import Page, parse
+from corpus.page.words import Hashes, word_hashes
 
 Licences = Mapping[str, FileState]
 """Licence documents at hand, by URL."""
@@ -50,6 +52,10 @@ class Body:
     digest: str = ""
     simhash: int | None = None
     links: tuple[Sighting, ...] = ()
+    runs: Hashes | None = None
+    """A sample of what the page says (`page.novelty`)."""
+    alias: bool = False
+    """It names another address of its host as its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +148,13 @@ def _job(
     contact: QueuedUrl, request: Request, response: Response, outcome: Outcome, settled: Settled, body: Body
 ) -> CaptureJob | None:
     """In which archive the answer belongs, and in what form."""
-    print_ = original = None
+    print_ = original = runs = None
     match outcome.archive:
         case "":
             return None
         case "pages":
-            print_ = Fingerprint(contact.url, body.digest, body.simhash, contact.found, response.started_at)
+            print_ = Fingerprint(contact.url, body.digest, body.simhash, contact.found, response.started_at, body.alias)
+            runs = None if contact.content_sha256 else body.runs
         case "revisit":
             original = Original(contact.url, contact.found)
         case "policy" if contact.kind is Kind.PAGE:  # a redirect or a refusal: its text is nobody's page
@@ -156,13 +163,19 @@ def _job(
             pass
     return CaptureJob(
         contact.url, request, response, contact.depth, contact.via, settled.content_sha256, print_,
-        policy=outcome.archive == "policy", sealed=outcome.archive == "sealed", revisit_of=original,
+        policy=outcome.archive == "policy", sealed=outcome.archive == "sealed", revisit_of=original, runs=runs,
     )  # fmt: skip
 
 
 def _read_page(contact: QueuedUrl, response: Response) -> Body:
     page = parse(response.decoded, response.header("content-type"), contact.found)
-    return Body(page, content_sha256(response.decoded), simhash64(page.visible_words), tuple(page_links(page, contact)))
+    said = word_hashes(page.visible_text)
+    own, links = canonical_link(page, contact), page_links(page, contact)
+    if own is not None:
+        links.append(own)
+    return Body(
+        page, content_sha256(response.decoded), fingerprint(said), tuple(links), sample_runs(said), alias=own is not None
+    )
 
 
 def _read_sitemap(contact: QueuedUrl, response: Response) -> Body:

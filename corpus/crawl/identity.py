@@ -8,6 +8,7 @@ because a header must never be able to carry a second one.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from corpus.crawl.ports import Request
 from corpus.crawl.settings import CrawlSettings
@@ -75,6 +76,7 @@ def conditional(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], 
     )
 
 
+@lru_cache(maxsize=64)
 def _printable(text: str) -> str:
     """One line of ASCII: other characters are escaped, control characters dropped."""
     plain = text.encode("ascii", "backslashreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""One page, parsed once: links, meta elements, link relations, title, languages, visible words. Never raises.
+"""One page, parsed once: links, meta elements, link relations, title, languages, visible text. Never raises.
 
 Crawling and filtering read the same tree. Every property is lazy and cached, none changes the tree, all are bounded:
 a body past 10 MiB is cut, markup that would cost a parser more than about half a second is flattened first
@@ -15,7 +15,6 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from corpus.page.charset import decode
 from corpus.page.flatten import flatten, is_heavy
-from corpus.page.words import words
 from corpus.url.canonical import canonical_links, canonical_url, fetch_url
 from corpus.url.host import host_of
 
@@ -142,11 +141,11 @@ class Page:
         return [value.strip() for value in said if value and value.strip()]
 
     @cached_property
-    def visible_words(self) -> list[str]:
-        """Lower-case words of the text a reader sees: no scripts, styles, templates, frames, short `noscript`, hidden
-        elements. Markup inside a word parts it."""
+    def visible_text(self) -> str:
+        """The text a reader sees: no scripts, styles, templates, frames, short `noscript`, hidden elements. Every piece of
+        text stands apart, so markup inside a word parts it."""
         if self.tree is None:
-            return [] if self.fault else words(self.text)
+            return "" if self.fault else self.text
         copy = self.tree.clone()
         for node in copy.css(_UNSEEN):
             node.decompose()
@@ -156,7 +155,7 @@ class Page:
             if len(node.text()) < _SHORT_NOSCRIPT:
                 node.decompose()
         body = copy.body
-        return [] if body is None else words(body.text(separator=" "))
+        return "" if body is None else body.text(separator=" ")
 
     @property
     def _relations(self) -> list[str]:

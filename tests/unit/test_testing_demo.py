@@ -151,7 +151,7 @@ def test_the_near_copy_gate_tells_the_pairs_apart() -> None:
         for page in one.pages:
             if not page.copy_of:
                 tree = parse(html(page, one, ORIGINS), f"text/html; charset={page.encoding}", ORIGINS[one.key] + page.path)
-                marks[f"{one.key}:{page.path}"] = simhash64(tree.visible_words)
+                marks[f"{one.key}:{page.path}"] = simhash64(tree.visible_text)
     names = [name for name, mark in marks.items() if mark is not None]
     near = {(a, b) for at, a in enumerate(names) for b in names[at + 1 :] if distance(marks[a] or 0, marks[b] or 0) <= 4}
     assert near == {("wheels:/tides.html", "wheels:/tides-visitors.html")}
