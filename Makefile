@@ -11,7 +11,7 @@ FAST := tests/unit tests/laws tests/contract tests/conformance tests/sim
 DOCS := python3.11-doc debian-handbook
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop fleet long bench bench-data lint clean
+.PHONY: help setup demo test interop fleet long bench bench-data lint clean peers bench-peers
 
 help:
 	@echo "make demo        crawl the bundled little web, offline, and end with a dataset in ./demo-corpus"
@@ -20,6 +20,7 @@ help:
 	@echo "make fleet       several machines' worth of workers (needs PostgreSQL; skips without)"
 	@echo "make long        the slow tests, and a real documentation site from crawl to release"
 	@echo "make bench       each stage in CPU-seconds and bytes, as JSON lines"
+	@echo "make bench-peers whole jobs beside Scrapy, Crawlee, trafilatura, datatrove, datasketch and bare loops"
 	@echo "make bench-data  fetch and unpack the documentation that long and bench use (Debian, no root needed)"
 	@echo "make lint        formatting, ruff, mypy"
 	@echo "make clean       remove the environment, caches and the demo's folder"
@@ -54,6 +55,16 @@ long: $(STAMP) bench-data
 
 bench: $(STAMP)
 	$(VENV)/bin/corpus bench
+
+peers: .venv-peers/.installed
+
+.venv-peers/.installed: requirements-peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install -q -r requirements-peers.txt
+	@touch $@
+
+bench-peers: $(STAMP) bench-data peers
+	$(VENV)/bin/corpus bench --peers --hosts 100 --pages 20
 
 bench-data: bench-data/.unpacked
 

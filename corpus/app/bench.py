@@ -129,7 +129,7 @@ def fetch_in_process() -> dict[str, Any]:
     return told
 
 
-def _sized(host: SimHost, size: int) -> SimHost:
+def sized(host: SimHost, size: int) -> SimHost:
     """The host with pages of about `size` bytes: letters take one to three, and every link takes some."""
     from corpus.testing.web_pages import Pages as SimPages
     from corpus.testing.web_pages import ordinary_path
@@ -153,7 +153,7 @@ def fetch() -> dict[str, Any]:
     from corpus.testing.web_hosts import plain_hosts
 
     hosts = plain_hosts(FETCH_HOSTS, FETCH_PAGES, links=FETCH_LINKS, by_address=True)
-    web = SimWeb(1, [_sized(host, FETCH_BYTES) for host in hosts])
+    web = SimWeb(1, [sized(host, FETCH_BYTES) for host in hosts])
     with tempfile.TemporaryDirectory() as folder, web.serve_in_process():
         seeds = ", ".join(f'"{url}"' for url in web.seeds())
         config_file = Path(folder) / "corpus.toml"
