@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.hub_repo import MAIN, Repo, Stored
+
 LARGE = (".parquet", ".zst", ".gz")
 
 
@@ -46,29 +48,6 @@ class Fault:
         return True
 
 
-@dataclass
-class Stored:
-    """A file of the repository."""
-
-    data: bytes
-    large: bool
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        blob = hashlib.sha1(b"blob %d\0" % len(self.data) + self.data, usedforsecurity=False).hexdigest()
-        entry: dict[str, Any] = {"type": "file", "oid": blob, "size": len(self.data)}
-        if self.large:
-            entry["lfs"] = {"oid": hashlib.sha256(self.data).hexdigest(), "size": len(self.data), "pointerSize": 130}
-        return entry
-
-
-@dataclass
-class Repo:
-    private: bool
-    files: dict[str, Stored] = field(default_factory=dict)
-    commits: list[str] = field(default_factory=lambda: ["0" * 40])
-
-
 class HubStandIn:
     """The hub. `endpoint` is what HF_ENDPOINT must say; `sent` holds the large objects that have arrived."""
 
@@ -78,6 +57,8 @@ class HubStandIn:
         self.log: list[str] = []
         self.tokens: set[str] = set()
         self.faults: list[Fault] = []
+        self.pull_requests_go = True
+        """Whether the ref of a pull request can be deleted like a branch."""
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -103,12 +84,16 @@ class HubStandIn:
 
 Answer = tuple[int, Any, dict[str, str]]
 _REPO = re.compile(r"^/api/datasets/([^/]+/[^/]+)(/.*)?$")
-_RESOLVE = re.compile(r"^/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.*)$")
+_RESOLVE = re.compile(r"^/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.*)$")
 _MISSING: Answer = (404, {"error": "Repository not found"}, {"X-Error-Code": "RepoNotFound"})
+_NO_REVISION: Answer = (404, {"error": "Invalid rev id"}, {"X-Error-Code": "RevisionNotFound"})
+_NO_ENTRY: Answer = (404, {"error": "not found"}, {"X-Error-Code": "EntryNotFound"})
+_DONE: Answer = (200, {}, {})
 
 
-def answer(hub: HubStandIn, method: str, path: str, query: str, body: bytes) -> Answer:
-    """Status, JSON value or raw bytes, headers."""
+def answer(hub: HubStandIn, method: str, raw: str, query: str, body: bytes) -> Answer:
+    """Status, JSON value or raw bytes, headers; `raw` is the path as it was sent."""
+    path = urllib.parse.unquote(raw)
     if path == "/api/repos/create":
         told = json.loads(body)
         name = f"{told.get('organization') or 'tester'}/{told['name']}"
@@ -127,18 +112,26 @@ def answer(hub: HubStandIn, method: str, path: str, query: str, body: bytes) -> 
         return 200, {}, {}
     if path.startswith("/_verify/"):
         return (200 if path.removeprefix("/_verify/") in hub.sent else 404), {}, {}
-    if match := _REPO.match(path):
+    if match := _REPO.match(raw):
         repo = hub.repos.get(match[1])
-        return _MISSING if repo is None else _api(hub, repo, match[1], match[2] or "", query, body)
-    if match := _RESOLVE.match(path):
+        steps = [urllib.parse.unquote(step) for step in (match[2] or "/").split("/")[1:]]
+        return _MISSING if repo is None else _api(hub, repo, match[1], method, steps, query, body)
+    if match := _RESOLVE.match(raw):
         repo = hub.repos.get(match[1])
-        stored = repo.files.get(match[2]) if repo else None
-        if repo is None or stored is None:
-            return 404, {"error": "not found"}, {"X-Error-Code": "EntryNotFound"}
-        etag = stored.entry["lfs"]["oid"] if stored.large else stored.entry["oid"]
-        linked = {"X-Linked-Etag": f'"{etag}"', "X-Linked-Size": str(len(stored.data))} if stored.large else {}
-        return 200, stored.data, {"ETag": f'"{etag}"', "X-Repo-Commit": repo.commits[-1], "Accept-Ranges": "bytes", **linked}
+        return _MISSING if repo is None else _resolve(repo, *map(urllib.parse.unquote, match.groups()[1:]))
     return 404, {"error": f"no route {method} {path}"}, {}
+
+
+def _resolve(repo: Repo, name: str, path: str) -> Answer:
+    revision = repo.resolve(name)
+    if revision is None:
+        return _NO_REVISION
+    stored = repo.trees[revision].get(path)
+    if stored is None:
+        return _NO_ENTRY
+    etag = stored.oid if stored.large else stored.entry["oid"]
+    linked = {"X-Linked-Etag": f'"{etag}"', "X-Linked-Size": str(len(stored.data))} if stored.large else {}
+    return 200, stored.data, {"ETag": f'"{etag}"', "X-Repo-Commit": revision, "Accept-Ranges": "bytes", **linked}
 
 
 def _wanted(hub: HubStandIn, item: dict[str, Any]) -> dict[str, Any]:
@@ -151,49 +144,94 @@ def _wanted(hub: HubStandIn, item: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _api(hub: HubStandIn, repo: Repo, name: str, rest: str, query: str, body: bytes) -> Answer:
-    if rest == "" or rest.startswith("/revision/"):
-        siblings = [{"rfilename": path} for path in repo.files]
-        info = {"id": name, "_id": "1", "sha": repo.commits[-1], "private": repo.private, "tags": [], "siblings": siblings}
-        return 200, info | {"downloads": 0, "likes": 0, "gated": False, "disabled": False}, {}
-    if rest.startswith("/preupload/"):
-        files = [
-            {
-                "path": item["path"],
-                "uploadMode": "lfs" if item["path"].endswith(LARGE) else "regular",
-                "shouldIgnore": False,
-                "oid": repo.files[item["path"]].entry["oid"] if item["path"] in repo.files else None,
-            }
-            for item in json.loads(body)["files"]
+def _api(hub: HubStandIn, repo: Repo, name: str, method: str, steps: list[str], query: str, body: bytes) -> Answer:
+    verb, rest = steps[0], steps[1:]
+    told = json.loads(body) if body[:1] == b"{" and verb != "commit" else {}
+    revision = (repo.resolve(rest[0]) if rest else None) or ""
+    match verb:
+        case "" | "revision":
+            return _info(repo, name, rest[0] if rest else "main")
+        case "preupload":
+            return 200, {"files": [_mode(repo, item) for item in told["files"]], "commitOid": repo.commits[-1]}, {}
+        case "commit":
+            return _commit(hub, repo, name, body)
+        case "tree" | "paths-info" | "commits" if not revision:
+            return _NO_REVISION
+        case "tree":
+            return _tree(repo.trees[revision], "/".join(rest[1:]), recursive="recursive=true" in query.lower())
+        case "paths-info":
+            paths = told["paths"] if told else urllib.parse.parse_qs(body.decode())["paths"]
+            return 200, [repo.trees[revision][path].entry | {"path": path} for path in paths if path in repo.trees[revision]], {}
+        case "commits":
+            return 200, [_told(commit) for commit in reversed(_back(repo, revision))], {}
+        case "refs":
+            return 200, _refs(repo, pull_requests="include_prs" in query), {}
+        case "super-squash":
+            repo.squash(f"refs/heads/{rest[0]}")
+            return _DONE
+        case "branch" | "tag" if method == "DELETE":
+            ref = rest[0] if rest[0].startswith("refs/") else f"refs/{'heads' if verb == 'branch' else 'tags'}/{rest[0]}"
+            if ref.startswith("refs/pr/") and not hub.pull_requests_go:
+                return 400, {"error": "Invalid reference for a branch"}, {}
+            return _DONE if repo.refs.pop(ref, None) or repo.hoards else _NO_REVISION
+        case "lfs-files" if rest == ["batch"]:
+            digests = set(told["deletions"]["sha"])
+            repo.delete_objects(digests, rewrite=told["deletions"]["rewriteHistory"])
+            for digest in digests:
+                hub.sent.pop(digest, None)
+            return _DONE
+        case "lfs-files":
+            return 200, [_large(oid, path, hub) for oid, path in repo.objects.items()], {}
+    return 404, {"error": f"no route {verb}"}, {}
+
+
+def _info(repo: Repo, name: str, revision: str) -> Answer:
+    found = repo.resolve(revision)
+    if found is None:
+        return _NO_REVISION
+    siblings = [{"rfilename": path} for path in repo.trees[found]]
+    info = {"id": name, "_id": "1", "sha": found, "private": repo.private, "tags": [], "siblings": siblings}
+    return 200, info | {"downloads": 0, "likes": 0, "gated": False, "disabled": False}, {}
+
+
+def _mode(repo: Repo, item: dict[str, Any]) -> dict[str, Any]:
+    path = item["path"]
+    known = repo.files[path].entry["oid"] if path in repo.files else None
+    return {"path": path, "uploadMode": "lfs" if path.endswith(LARGE) else "regular", "shouldIgnore": False, "oid": known}
+
+
+def _back(repo: Repo, revision: str) -> list[str]:
+    found = [revision]
+    while parent := repo.parents.get(found[-1]):
+        found.append(parent)
+    return found[::-1]
+
+
+def _told(commit: str) -> dict[str, Any]:
+    return {"id": commit, "authors": [], "date": "2026-01-01T00:00:00.000Z", "title": "", "message": ""}
+
+
+def _large(oid: str, path: str, hub: HubStandIn) -> dict[str, Any]:
+    size = len(hub.sent.get(oid, b""))
+    return {"fileOid": oid, "filename": path, "oid": oid, "pushedAt": "2026-01-01T00:00:00.000Z", "ref": "main", "size": size}
+
+
+def _refs(repo: Repo, *, pull_requests: bool) -> dict[str, Any]:
+    def of(prefix: str) -> list[dict[str, str]]:
+        return [
+            {"name": ref.removeprefix(prefix), "ref": ref, "targetCommit": commit}
+            for ref, commit in repo.refs.items()
+            if ref.startswith(prefix)
         ]
-        return 200, {"files": files, "commitOid": repo.commits[-1]}, {}
-    if rest.startswith("/commit/"):
-        return _commit(hub, repo, name, body)
-    if rest.startswith("/tree/"):
-        return _tree(repo, "/".join(rest.split("/")[3:]), recursive="recursive=true" in query.lower())
-    if rest.startswith("/paths-info/"):
-        try:
-            paths = json.loads(body)["paths"]
-        except ValueError:
-            paths = urllib.parse.parse_qs(body.decode())["paths"]
-        return 200, [repo.files[path].entry | {"path": path} for path in paths if path in repo.files], {}
-    if rest.startswith("/refs"):
-        return (
-            200,
-            {
-                "branches": [{"name": "main", "ref": "refs/heads/main", "targetCommit": repo.commits[-1]}],
-                "tags": [],
-                "converts": [],
-            },
-            {},
-        )
-    return 404, {"error": f"no route {rest}"}, {}
+
+    found = {"branches": of("refs/heads/"), "tags": of("refs/tags/"), "converts": of("refs/convert/")}
+    return found | ({"pullRequests": of("refs/pr/")} if pull_requests else {})
 
 
-def _tree(repo: Repo, below: str, *, recursive: bool) -> Answer:
+def _tree(files: dict[str, Stored], below: str, *, recursive: bool) -> Answer:
     """Entries below a folder: all files, or files and folders of one level."""
     found: dict[str, dict[str, Any]] = {}
-    for path, stored in repo.files.items():
+    for path, stored in files.items():
         if below and not path.startswith(f"{below}/"):
             continue
         rest = path.removeprefix(f"{below}/") if below else path
@@ -203,7 +241,7 @@ def _tree(repo: Repo, below: str, *, recursive: bool) -> Answer:
             {"type": "directory", "oid": "0" * 40, "size": 0, "path": top} if deep else stored.entry | {"path": path}
         )
     if below and not found:
-        return 404, {"error": "not found"}, {"X-Error-Code": "EntryNotFound"}
+        return _NO_ENTRY
     return 200, list(found.values()), {}
 
 
@@ -222,17 +260,8 @@ def _commit(hub: HubStandIn, repo: Repo, name: str, body: bytes) -> Answer:
             files[value["path"]] = Stored(hub.sent[value["oid"]], large=True)
         elif key == "deletedFile":
             files.pop(value["path"], None)
-    repo.files = files
-    repo.commits.append(hashlib.sha256(f"{len(repo.commits)} {sorted(files)}".encode()).hexdigest()[:40])
-    return (
-        200,
-        {
-            "success": True,
-            "commitOid": repo.commits[-1],
-            "commitUrl": f"{hub.endpoint}/datasets/{name}/commit/{repo.commits[-1]}",
-        },
-        {},
-    )
+    made = repo.commit(files, MAIN)
+    return 200, {"success": True, "commitOid": made, "commitUrl": f"{hub.endpoint}/datasets/{name}/commit/{made}"}, {}
 
 
 def _handler(hub: HubStandIn) -> type[http.server.BaseHTTPRequestHandler]:
@@ -256,7 +285,7 @@ def _handler(hub: HubStandIn) -> type[http.server.BaseHTTPRequestHandler]:
             hub.log.append(request)
             hub.tokens.add(self.headers.get("Authorization") or "")
             code, value, headers = (
-                answer(hub, self.command, path, split.query, body) if fault is None or fault.done else (0, None, {})
+                answer(hub, self.command, split.path, split.query, body) if fault is None or fault.done else (0, None, {})
             )
             if fault is not None:
                 code, value, headers = fault.status, {"error": fault.message}, fault.headers

@@ -76,6 +76,11 @@ class Hub:
         self.endpoint = os.environ.get("HF_ENDPOINT") or None
         self._api: HfApi = HfApi(endpoint=self.endpoint)
 
+    @property
+    def api(self) -> HfApi:
+        """The client itself, for calls that only one caller makes; `explained` turns its errors into plain words."""
+        return self._api
+
     def state(self) -> tuple[str, bool] | None:
         """(commit, private) of the repository; None when it does not exist or the token cannot see it."""
         try:

@@ -15,8 +15,11 @@ from typing import Any
 
 from corpus.app.hub import Hub, HubError, RemoteFile
 from corpus.app.project import Project
-from corpus.app.release import RELEASE_STAGE
+from corpus.app.push_purge import Purge, purge
+from corpus.app.release import release_folder, release_records
 from corpus.app.snapshot import load_snapshot
+from corpus.app.takedown_orders import completed
+from corpus.app.takedown_targets import REMOVING
 from corpus.errors import StoreError, UsageError
 from corpus.export.card import TO_DO
 from corpus.store.commits import CommitRecord, file_sha256
@@ -38,6 +41,8 @@ class Push:
     notes: list[str] = field(default_factory=list)
     commit: str | None = None
     verified: int = 0
+    purge: dict[str, Any] | None = None
+    """What `--purge-history` would make the hub forget, or the proof that it has forgotten."""
 
     @property
     def bytes(self) -> int:
@@ -49,11 +54,13 @@ class Push:
             "repo": self.repo, "release": self.release, "dry_run": dry_run, "blocked": self.blocked,
             "upload": [{"path": path, "bytes": size} for path, size in self.upload], "delete": self.delete,
             "unchanged": self.unchanged, "bytes": self.bytes, "commit": self.commit, "verified": self.verified, "notes": self.notes,
+            "purge": self.purge,
         }  # fmt: skip
 
 
-def push(project: Project, *, dry_run: bool) -> Push:
-    """Push the newest release to `publish.repo`, or say what that would do.
+def push(project: Project, *, dry_run: bool, purge_at: float | None = None) -> Push:
+    """Push the newest release to `publish.repo`, or say what that would do. With `purge_at` (epoch seconds: now), make the hub
+    forget every earlier revision afterwards.
 
     Raises UsageError without a repository, StoreError without a release or when something else arrived than was sent, and
     HubError in plain words when the hub refuses. A blocked push changes nothing and contacts the hub only in a dry run.
@@ -62,7 +69,7 @@ def push(project: Project, *, dry_run: bool) -> Push:
     if not repo:
         raise UsageError("there is no repository to push to", "publish.repo", 'set publish.repo = "owner/name"')
     record = newest_release(project)
-    folder = project.layout.release_dir(record.key)
+    folder = release_folder(project, record.key)
     told = Push(repo, record.key, list(blocks(project, record, folder)))
     if told.blocked and not dry_run:
         return told
@@ -81,6 +88,8 @@ def push(project: Project, *, dry_run: bool) -> Push:
     if state and project.config.publish.private and not state[1]:
         told.notes.append("the repository is public, although publish.private is true")
     if dry_run:
+        if purge_at is not None and state:
+            told.purge = Purge.of(hub, _staying(told, folder, remote)).document()
         return told
     head = head or hub.create(private=project.config.publish.private)
     if told.upload or told.delete:
@@ -89,23 +98,23 @@ def push(project: Project, *, dry_run: bool) -> Push:
     else:
         told.commit = head
     told.verified = _read_back(hub, told.commit, local)
+    if purge_at is not None:
+        told.purge = purge(project, hub, release=record.key, at=purge_at, check=lambda commit: _read_back(hub, commit, local))
+        told.commit = str(told.purge["commit"])
     return told
 
 
 def newest_release(project: Project) -> CommitRecord:
     """The record of the release made last. Raises StoreError when there is none."""
-    record = max(project.commits.list(RELEASE_STAGE), key=lambda r: int(r.info["order"]), default=None)
-    if record is None:
+    records = release_records(project)
+    if not records:
         raise StoreError("there is no release yet", str(project.layout.releases), "run corpus export first")
-    return record
+    return records[-1]
 
 
 def blocks(project: Project, record: CommitRecord, folder: Path) -> Iterator[str]:
     """Every reason not to publish a release, as a sentence."""
-    snapshot = load_snapshot(project, str(record.info["snapshot"]))
-    newer = [e.n for e in project.control.read(after=int(snapshot.facts["control"])) if e.action == "takedown"]
-    if newer:
-        yield f"{len(newer)} takedowns are newer than the release (the last is order {newer[-1]}): run corpus export --name with a new name"
+    yield from _unapplied(project, record)
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         described = {shard["path"]: shard for shard in manifest["shards"]} | manifest["files"]
@@ -118,6 +127,19 @@ def blocks(project: Project, record: CommitRecord, folder: Path) -> Iterator[str
     yield from _disagreements(project, record, folder, described)
     if (said := manifest["options"]["license"]) != (wanted := project.config.publish.license):
         yield f"the card states the licence {said!r} and publish.license is {wanted!r}: export anew"
+
+
+def _unapplied(project: Project, record: CommitRecord) -> Iterator[str]:
+    """Takedowns that came after the release was made, and other removals that no apply has carried out yet."""
+    snapshot = load_snapshot(project, str(record.info["snapshot"]))
+    known = max(int(snapshot.facts["control"]), int(record.info.get("control", 0)))
+    carried = max((int(proof["control"]) for _, proof in completed(project)), default=0)
+    newer = [e.n for e in project.control.read(after=known) if e.action == "takedown" or (e.action in REMOVING and e.n > carried)]
+    if newer:
+        yield (
+            f"{len(newer)} takedowns are newer than the release (the last is order {newer[-1]}): run corpus takedown apply, or corpus export "
+            "--name with a new name"
+        )
 
 
 def _card(folder: Path) -> Iterator[str]:
@@ -160,6 +182,15 @@ def _compare(told: Push, local: dict[str, Path], remote: dict[str, RemoteFile]) 
         else:
             told.upload.append((path, file.stat().st_size))
     told.delete = sorted(path for path in remote if path not in local and _ours(path))
+
+
+def _staying(told: Push, folder: Path, remote: dict[str, RemoteFile]) -> set[str]:
+    """Digests of the large files that the repository will hold after this push."""
+    changed = {path for path, _ in told.upload} | set(told.delete)
+    shards = json.loads((folder / MANIFEST).read_text("utf-8"))["shards"]
+    return {str(shard["sha256"]) for shard in shards} | {
+        file.digest for path, file in remote.items() if file.large and path not in changed
+    }
 
 
 def _ours(path: str) -> bool:

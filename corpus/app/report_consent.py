@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from corpus.app.consent_views import current_judge, decision_batches
+from corpus.app.lookup_releases import holdings
 from corpus.app.project import Project
 from corpus.app.query import plain
+from corpus.app.release import releases
 from corpus.app.views import Views
 from corpus.errors import UsageError
 from corpus.optout.policy import policy_version
@@ -31,9 +33,19 @@ early AS (
 SELECT url, host, reason, decided_at, 'asked' AS stage FROM early
 UNION ALL SELECT url, host, reason, checked_at, 'export' FROM late WHERE url NOT IN (SELECT url FROM early)
 """
-_BY_SIGNAL = (
-    "SELECT reason, count(*), count(DISTINCT host), count(*) FILTER (stage = 'export') FROM refused GROUP BY 1 ORDER BY 2 DESC, 1"
-)
+_BY_SIGNAL = """
+SELECT reason, count(*), count(DISTINCT host), count(*) FILTER (stage = 'export'), count(*) FILTER (stage = 'asked')
+FROM refused GROUP BY 1 ORDER BY 2 DESC, 1
+"""
+_TREND = """
+SELECT reason, day, urls, hosts, sum(urls) OVER (PARTITION BY reason ORDER BY day NULLS LAST ROWS UNBOUNDED PRECEDING)::BIGINT FROM (
+    SELECT reason, strftime(decided_at, '%Y-%m-%d') AS day, count(*) AS urls, count(DISTINCT host) AS hosts FROM refused GROUP BY 1, 2
+) ORDER BY reason, day NULLS LAST
+"""
+_FILES_BY_DAY = """
+SELECT strftime(read_at, '%Y-%m-%d') AS day, file, count(*), count(*) FILTER (read_at = valid_from), count(*) FILTER (outcome = 'ok') FROM consent
+WHERE kind = 'authority' GROUP BY 1, 2 ORDER BY 1, 2
+"""
 _BY_HOST = "SELECT host, reason, count(*) FROM refused GROUP BY ALL ORDER BY host, 3 DESC, reason"
 _BY_DAY = """
 SELECT day, sum(readings)::BIGINT, sum(changes)::BIGINT, sum(refused)::BIGINT FROM (
@@ -42,35 +54,49 @@ SELECT day, sum(readings)::BIGINT, sum(changes)::BIGINT, sum(refused)::BIGINT FR
     UNION ALL SELECT strftime(decided_at, '%Y-%m-%d'), 0, 0, count(*) FROM refused WHERE decided_at IS NOT NULL GROUP BY 1
 ) GROUP BY 1 ORDER BY 1
 """
-_USES = (
-    "SELECT coalesce(\"use\", 'undecided'), count(*) FROM document_decisions WHERE latest AND reason = '' GROUP BY 1 ORDER BY 1"
-)
 
 
 def consent_report(project: Project) -> dict[str, Any]:
-    """Refusals by signal, host and day (UTC), and what the pages of the newest release rest on."""
+    """Refusals by signal, host and day (UTC), and what the pages of the newest release rest on.
+
+    `urls` counts a URL once: `when_asked` (not fetched, or its answer dropped) or `at_export` (stored, and only then left out).
+    `when_exported` is every stored page left out of the newest release, also where it was refused again when asked for.
+    `trend` has a row for each signal and day on which URLs were newly refused; a `day` of null: nobody wrote down when.
+    """
     with Views(project) as views:
         views.make("frontier_urls", "document_decisions", "consent_entries", "consent")
         con = views.connection
         con.execute(_REFUSED, {"codes": _CONSENT_STEPS})
         signals = con.execute(_BY_SIGNAL).fetchall()
+        trend = con.execute(_TREND).fetchall()
+        files = con.execute(_FILES_BY_DAY).fetchall()
         hosts: dict[str, dict[str, int]] = {}
         for host, reason, n in con.execute(_BY_HOST).fetchall():
             hosts.setdefault(host, {})[reason] = n
         days = con.execute(_BY_DAY).fetchall()
-        uses = dict(con.execute(_USES).fetchall())
+    made = releases(project)
+    exported: dict[str, int] = (
+        next((step["dropped"] for step in made[-1][1]["funnel"] if step["stage"] == "allowed"), {}) if made else {}
+    )
     return {
         "policy_version": policy_version(project.config.optout, project.config.crawl.robots_token),
         "refused": sum(row[1] for row in signals),
-        "exported_by_use": uses,
+        "exported_by_use": dict(sorted(made[-1][1]["consent"].items())) if made else {},
         "by_signal": [
-            {"signal": code, "meaning": REASONS[code].sentence, "urls": n, "hosts": h, "at_export": late} for code, n, h, late in signals
+            {"signal": code, "meaning": REASONS[code].sentence, "urls": n, "hosts": h, "at_export": late, "when_asked": asked, "when_exported": exported.get(code, 0)}
+            for code, n, h, late, asked in signals
         ],
         "by_host": [
             {"host": host, "urls": sum(found.values()), "signals": found}
             for host, found in sorted(hosts.items(), key=lambda item: (-sum(item[1].values()), item[0]))
         ],
         "by_day": [{"day": day, "readings": reads, "changes": changes, "refused": n} for day, reads, changes, n in days],
+        "trend": [
+            {"signal": code, "day": day, "urls": n, "hosts": hosts, "urls_so_far": total} for code, day, n, hosts, total in trend
+        ],
+        "files_by_day": [
+            {"day": day, "file": file, "readings": reads, "changes": changes, "found": found} for day, file, reads, changes, found in files
+        ],
     }  # fmt: skip
 
 
@@ -115,6 +141,7 @@ def lookup(project: Project, name: str) -> dict[str, Any]:
         ],
         "files": files,
         "statements": _statements(project, urls),
+        **holdings(project, host, column),
         "object": _how_to_object(project, host),
     }  # fmt: skip
 
@@ -140,4 +167,6 @@ def _how_to_object(project: Project, host: str) -> dict[str, str]:
         "robots_txt": f"User-agent: {token}\nDisallow: /\n",
         "effect": f"from the next release on nothing of {host} is in, however long ago it was fetched; files are asked again at least every "
         f"{project.config.optout.recheck_after / 86_400:g} days",
+        "takedown": f"ask for a takedown of {host} or of single URLs: it is in force at once, removes what is stored from every file and "
+        "release, and leaves a proof",
     }

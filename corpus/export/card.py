@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from corpus.export.card_front import TITLE, front_matter
+from corpus.export.consent_counts import USES, not_consent, turned_down
 from corpus.export.decide import Decisions
 from corpus.export.domains import share
 from corpus.export.escape import Ours, markdown
@@ -18,6 +20,7 @@ from corpus.export.schema import DESCRIPTIONS
 from corpus.export.shard import Written
 from corpus.export.summary import Counts, DomainRow
 from corpus.export.words import said
+from corpus.model import FunnelStep
 from corpus.reasons import REASONS
 
 HUMAN = "✍"
@@ -139,6 +142,20 @@ def _funnel(f: CardFacts) -> list[str]:
         *_table(("step", "in", "out", "dropped because", "URLs"), rows),
         "",
         f"Beside the funnel: {f.decisions.older:,} further captures of these URLs.",
+        *_versions(f.decisions.versions),
+    ]
+
+
+def _versions(step: FunnelStep | None) -> list[str]:
+    """The one line of older versions, where the release takes them."""
+    if step is None:
+        return []
+    dropped = "; ".join(f"{_why(code)}: {n:,}" for code, n in _ranked(step.dropped))
+    return [
+        (
+            f"Among them {step.n_in:,} older versions differ so much from the next newer one that they are documents of their own: {step.n_out:,}"
+            f" are rows of this release, beside the row of their URL{f' (left out: {dropped})' if dropped else ''}. `id` tells versions apart."
+        ),
     ]
 
 
@@ -153,25 +170,28 @@ def _collection(f: CardFacts) -> list[str]:
         f"- Crawls: {markdown(', '.join(f.counts.crawls)) or 'none'}",
         f"- Period: {f.counts.first_fetched or 'never'} to {f.counts.last_fetched or 'never'}",
         "- GET requests only; no cookies, logins, payments or CAPTCHAs; one connection a host, with a gap that grows with the host's latency.",
-        (
-            "- Honoured when fetching, and looked up again for this release: robots.txt (RFC 9309, the groups of AI crawlers included), Content-Signal, "
-            "Content-Usage (AIPREF), TDMRep, ai.txt, RSL, X-Robots-Tag and robots meta elements, HTTP 401, 402, 403 and 451."
-        ),
+        f"- Honoured when fetching, and looked up again for this release: {markdown('; '.join(f.inputs.protocols)) or TO_DO}.",
     ]
 
 
 def _consent(f: CardFacts) -> list[str]:
-    refused = {code: n for step in f.decisions.funnel if step.stage == "allowed" for code, n in step.dropped.items()}
+    told = turned_down(f.inputs.turned_away, f.decisions.funnel)
+    unknown = f.counts.use.get("unknown", 0)
     return [
         "## Consent",
         "",
         "`yes`: a statement permits AI training. `unknown`: no statement was found; that is not a permission.",
+        f"{unknown:,} of {f.counts.rows:,} rows ({share(unknown, f.counts.rows)}) are `unknown`.",
         "",
-        *_table(("use", "pages in this release"), ((use, f.counts.use.get(use, 0)) for use in ("yes", "unknown", "no"))),
+        *_table(("use", "pages in this release"), ((use, f.counts.use.get(use, 0)) for use in USES)),
         "",
         *_table(
-            ("kept out because", "URLs"),
-            ((_why(code), n) for code, n in _ranked(refused)),
+            ("their sites said no by", "URLs not fetched", "stored pages left out"),
+            ((_why(row.signal), "not recorded" if row.when_asked is None else row.when_asked, row.when_exported) for row in told),
+        ),
+        "",
+        *_table(
+            ("other reasons at this step", "URLs"), ((_why(code), n) for code, n in _ranked(not_consent(f.decisions.funnel)))
         ),
         *_losses(f),
     ]
@@ -197,8 +217,13 @@ def _losses(f: CardFacts) -> list[str]:
 
 def _domains(f: CardFacts) -> list[str]:
     total = sum(row.text_bytes for row in f.domains)
-    rows = ((row.domain, row.pages, row.text_bytes, share(row.text_bytes, total)) for row in f.domains[:_TOP])
-    return ["## Top domains", "", *_table(("domain", "pages", "text bytes", "share"), rows), "", "All of them: `domains.csv`."]
+    running = accumulate(row.text_bytes for row in f.domains[:_TOP])
+    rows = (
+        (row.domain, row.pages, row.text_bytes, share(row.text_bytes, total), share(so_far, total))
+        for row, so_far in zip(f.domains[:_TOP], running, strict=True)
+    )
+    head = ("domain", "pages", "text bytes", "share", "cumulative")
+    return ["## Top domains", "", *_table(head, rows), "", "All of them: `domains.csv`."]
 
 
 def _filters(f: CardFacts) -> list[str]:
@@ -212,6 +237,7 @@ def _filters(f: CardFacts) -> list[str]:
 
 
 def _duplicates(f: CardFacts) -> list[str]:
+    dropped: dict[str, int] = next((step.dropped for step in f.decisions.funnel if step.stage == "unique"), {})
     return [
         "## Near-duplicates",
         "",
@@ -220,6 +246,8 @@ def _duplicates(f: CardFacts) -> list[str]:
             f"(`{f.options.keep}`, then the smallest URL). `minhash_cluster_size` allows weighting: {f.counts.clustered:,} rows stand for more than one page, "
             f"the largest cluster has {f.counts.largest_cluster:,}."
         ),
+        "",
+        *_table(("left out because", "URLs"), ((_why(code), n) for code, n in _ranked(dropped))),
     ]
 
 
@@ -237,13 +265,13 @@ def _risks(f: CardFacts) -> list[str]:
 
 
 def _takedown(f: CardFacts) -> list[str]:
-    count = len(f.inputs.tombstones)
+    count = len(f.inputs.tombstones) + len(f.inputs.purged)
     return [
         "## Rights and takedown",
         "",
         f"Rights in each page remain with its holder. {said(f.options.words, 'takedown', f'{TO_DO} (form, response time).')}",
         "",
-        f"`TOMBSTONES.parquet` lists {count:,} takedowns (domain, URL or document): remove them from every copy of any release.",
+        f"`TOMBSTONES.parquet` lists {count:,} removals (domain, URL or document): remove them from every copy of any release.",
     ]
 
 

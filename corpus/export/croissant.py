@@ -12,11 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from corpus.export.card_front import TITLE
+from corpus.export.consent_counts import turned_down
 from corpus.export.escape import plain
-from corpus.export.ports import ReleaseOptions, ReleasePolicy
+from corpus.export.ports import ReleaseOptions, ReleasePolicy, SnapshotInputs
 from corpus.export.schema import DESCRIPTIONS
 from corpus.export.shard import Written
 from corpus.export.summary import Counts
+from corpus.model import FunnelStep
+from corpus.reasons import REASONS
 
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -60,7 +63,14 @@ _CONTEXT: dict[str, Any] = {
 
 
 def croissant(
-    options: ReleaseOptions, policy: ReleasePolicy, counts: Counts, shards: Sequence[Written], schema: pa.Schema, description: str
+    inputs: SnapshotInputs,
+    options: ReleaseOptions,
+    policy: ReleasePolicy,
+    counts: Counts,
+    funnel: Sequence[FunnelStep],
+    shards: Sequence[Written],
+    schema: pa.Schema,
+    description: str,
 ) -> str:
     """The JSON-LD text. Shards are named one by one with their digests, so that a reader can check what it fetched."""
     facts = {
@@ -74,9 +84,19 @@ def croissant(
         "inLanguage": sorted(code for code in counts.languages if code != "und"),
         "isLiveDataset": False,
         **({"datePublished": counts.last_fetched[:10]} if counts.last_fetched else {}),
-        "rai:dataCollection": "Web crawl with GET requests, one connection a host; robots.txt and AI opt-outs honoured when fetching and again for this release.",
+        "rai:dataCollection": (
+            "Web crawl with GET requests, one connection a host, no logins, no CAPTCHAs solved. Honoured when fetching and again for this release: "
+            f"{'; '.join(inputs.protocols)}."
+        ),
         "rai:dataCollectionType": ["Web Scraping"],
-        "rai:dataCollectionTimeframe": [time for time in (counts.first_fetched, counts.last_fetched) if time],
+        "rai:dataCollectionTimeframe": _time_frame(counts),
+        "rai:dataCollectionTimeFrame": _time_frame(counts),  # the vocabulary's spelling, and the one mlcroissant reads
+        "rai:dataCollectionMissingData": _left_out(inputs, funnel),
+        "rai:dataLimitations": [
+            "Language identification errs on short texts and close languages; extraction may lose tables, code and comments.",
+            "Opt-outs that are stated only in prose are not read.",
+            f"Use is unknown for {counts.use.get('unknown', 0)} of {counts.rows} rows: nothing was said, which is no permission.",
+        ],
         "rai:dataPreprocessingProtocol": [
             (
                 f"main text extraction; policy {plain(policy.name)} ({policy.digest}); cut span kinds: {', '.join(policy.cut) or 'none'}; "
@@ -84,11 +104,41 @@ def croissant(
             )
         ],
         "rai:personalSensitiveInformation": ["Web pages name persons. TOMBSTONES.parquet lists takedowns."],
-        "rai:dataReleaseMaintenancePlan": "Takedowns are applied to every later release and listed in TOMBSTONES.parquet.",
+        "rai:dataReleaseMaintenancePlan": " ".join(
+            [
+                "Takedowns are applied to every later release and listed in TOMBSTONES.parquet.",
+                *_written(options, "maintained_by"),
+            ]
+        ),
+        **{name: said[0] for name, part in _BY_A_PERSON.items() if (said := _written(options, part))},
         "distribution": _distribution(shards),
         "recordSet": [_records(schema)] if shards else [],
     }
     return json.dumps(facts, indent=1, ensure_ascii=True) + "\n"
+
+
+_BY_A_PERSON = {"citeAs": "cite", "rai:dataBiases": "risks"}
+"""Fields that hold what a person wrote for the card; absent until somebody does."""
+
+
+def _written(options: ReleaseOptions, part: str) -> list[str]:
+    """A part of the card that a person wrote, as one line; nothing otherwise."""
+    text = options.words.get(part, "")
+    return [" ".join(text.split())] if text else []
+
+
+def _time_frame(counts: Counts) -> list[str]:
+    return [time for time in (counts.first_fetched, counts.last_fetched) if time]
+
+
+def _left_out(inputs: SnapshotInputs, funnel: Sequence[FunnelStep]) -> str:
+    """What sites said no to, the same numbers as in the card."""
+    lines = [
+        f"{row.signal}: {REASONS[row.signal].sentence}: "
+        f"{'not recorded' if row.when_asked is None else row.when_asked} URLs not fetched, {row.when_exported} stored pages left out"
+        for row in turned_down(inputs.turned_away, funnel)
+    ]
+    return "; ".join([*lines, f"{len(inputs.tombstones) + len(inputs.purged)} removals are listed in TOMBSTONES.parquet"])
 
 
 def _name(options: ReleaseOptions) -> str:

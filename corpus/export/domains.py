@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from corpus.export.escape import csv_cell
+from corpus.export.escape import csv_cell, csv_value
 from corpus.export.summary import DomainRow
 
 HEADER = ("domain", "pages", "text_bytes", "share", "cumulative_share", "first_fetched", "last_fetched")
@@ -39,3 +39,14 @@ def domains_csv(rows: Sequence[DomainRow]) -> str:
             ]
         )
     return out.getvalue()
+
+
+def read_domains(text: str) -> list[DomainRow]:
+    """The rows of a file that `domains_csv` wrote. Raises ValueError for any other text."""
+    reader = csv.DictReader(io.StringIO(text))
+    if tuple(reader.fieldnames or ()) != HEADER:
+        raise ValueError("not the columns of a domains.csv")
+    return [
+        DomainRow(csv_value(row["domain"]), int(row["pages"]), int(row["text_bytes"]), row["first_fetched"], row["last_fetched"])
+        for row in reader
+    ]

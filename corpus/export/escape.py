@@ -49,3 +49,8 @@ def csv_cell(text: str) -> str:
     """Text as a CSV cell that no spreadsheet takes for a formula."""
     line = plain(text)
     return f"'{line}" if line.startswith(_FORMULA) else line
+
+
+def csv_value(cell: str) -> str:
+    """The text that `csv_cell` made a cell of."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 
-from publicsuffixlist import PublicSuffixList
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from corpus.url.canonical import fetch_url
 from corpus.url.partition import PARTITION_FILES, PARTITIONS, partition_file, partition_of
@@ -26,6 +28,7 @@ __all__ = [
     "path_and_query",
     "registered_domain",
     "robots_url",
+    "suffix_list_version",
 ]
 
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -72,6 +75,14 @@ def path_and_query(url: str) -> str:
     """Path and query of a canonical or fetch form, as a robots.txt rule sees them: from the first `/` on, no fragment."""
     start = url.find("/", url.find("://") + 3)
     return "/" if start < 0 else url[start:].partition("#")[0]
+
+
+@lru_cache(maxsize=1)
+def suffix_list_version() -> str:
+    """Which public suffix list registered domains come from: the version its own head line states."""
+    with Path(PSLFILE).open(encoding="utf-8") as file:
+        stated = next((line for line in islice(file, 40) if line.startswith("// VERSION:")), "")
+    return stated.partition(":")[2].strip() or "unstated"
 
 
 @lru_cache(maxsize=1)

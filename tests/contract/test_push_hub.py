@@ -51,7 +51,7 @@ def folder(demo_corpus: DemoCorpus, tmp_path: Path) -> Path:
 def _run(folder: Path, verb: str, *arguments: str) -> Said:
     settings = (f"publish.repo={REPO}", "publish.card=card.toml", "optout.recheck_after=3000d")
     sets = [part for setting in settings for part in ("--set", setting)]
-    return corpus_cli(verb, "-c", folder / "corpus.toml", *sets, *arguments)
+    return corpus_cli(*verb.split(), "-c", folder / "corpus.toml", *sets, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +263,45 @@ def test_words_for_the_card_are_checked(folder: Path) -> None:
     assert "abuot" in told.err
     (folder / "card.toml").write_text(CARD, "utf-8")
     assert _run(folder, "push", "--set", "publish.repo=nobody").code == 2
+
+
+def test_after_a_takedown_only_changed_shards_travel(exported: Path, hub: HubStandIn, tmp_path: Path) -> None:
+    """Shards that held its rows are sent anew or deleted; all others stay, also where their number has changed."""
+    folder = Path(shutil.copytree(exported, tmp_path / "corpus"))
+    small = ("--set", "export.shard_bytes=8KiB")
+    assert _run(folder, "export", "--name", "v3", *small).code == 0
+    assert _run(folder, "push").code == 0
+    before = {path: stored.oid for path, stored in hub.repos[REPO].files.items() if stored.large}
+    assert len(before) > 4, "there is more than one shard"
+    domain = _run(folder, "sql", "--json", "SELECT max(domain) FROM records").json["rows"][0][0]
+    project_of(folder).control.append("takedown", at=1.0, kind="domain", value=domain, reason="asked")
+    assert _run(folder, "export", "--name", "v4", *small).code == 0
+    hub.log.clear()
+    told = _run(folder, "push", "--json").json
+    after = {path: stored.oid for path, stored in hub.repos[REPO].files.items() if stored.large}
+    assert set(hub.uploads()) == set(after.values()) - set(before.values())
+    assert len(set(after.values()) & set(before.values())) > len(after) / 2, "most shards are the same files, and do not travel"
+    assert set(told["delete"]) == set(before) - set(after)
+    assert _same(folder, hub, "v4")
+
+
+def test_what_a_takedown_superseded_travels_as_little_as_it_can(exported: Path, hub: HubStandIn, tmp_path: Path) -> None:
+    """`takedown apply` makes v3.1: the push sends its changed shard and its side files, and everything else is unchanged."""
+    folder = Path(shutil.copytree(exported, tmp_path / "corpus"))
+    assert _run(folder, "export", "--name", "v3", "--set", "export.shard_bytes=8KiB").code == 0
+    assert _run(folder, "push").code == 0
+    before = {stored.oid for stored in hub.repos[REPO].files.values() if stored.large}
+    url = _run(folder, "sql", "--json", "SELECT url FROM records ORDER BY url LIMIT 1").json["rows"][0][0]
+    assert _run(folder, "takedown add", url, "--reason", "asked").code == 0
+    assert _run(folder, "push").code == 1, "an unapplied takedown blocks"
+    assert _run(folder, "takedown apply").code == 0
+    hub.log.clear()
+    told = _run(folder, "push", "--json")
+    assert told.code == 0, told
+    assert told.json["release"] == "v3.1"
+    sent = [item["path"] for item in told.json["upload"] if item["path"].startswith("data/")]
+    assert len(sent) == 1
+    assert len(set(hub.uploads()) - before) == 2, "one shard, and the list of takedowns"
+    assert told.json["unchanged"] >= len(before) - 2
+    assert _same(folder, hub, "v3.1")
+    assert url.encode() not in b"".join(stored.data for stored in hub.repos[REPO].files.values())

@@ -132,6 +132,25 @@ def test_mlcroissant(release: Path) -> None:
     assert said.returncode == 0, said.stderr[-2000:]
 
 
+def test_mlcroissant_reads_the_responsible_ai_fields(release: Path) -> None:
+    """No error and no warning but the one about a citation nobody wrote; each field arrives under its own name, numbers included."""
+    import mlcroissant
+
+    dataset = mlcroissant.Dataset(jsonld=json.loads((release / "croissant.json").read_text("utf-8")))
+    told = dataset.metadata
+    assert not told.ctx.issues.errors
+    assert all("citeAs" in str(warning) for warning in told.ctx.issues.warnings)
+    manifest = json.loads((release / "manifest.json").read_text("utf-8"))
+    assert f"{manifest['consent']['unknown']} of {manifest['rows']} rows" in " ".join(told.data_limitations)
+    assert all(f"{code}: " in told.data_collection_missing_data for code, n in manifest["turned_away"].items() if n)
+    assert len(told.data_collection_timeframe) == 2
+    assert "robots.txt" in told.data_collection
+    assert told.data_collection_type == ["Web Scraping"]
+    assert manifest["identity"]["policy"] in told.data_preprocessing_protocol[0]
+    assert told.personal_sensitive_information
+    assert told.data_release_maintenance_plan
+
+
 def test_croissant_digests(release: Path) -> None:
     """The digests that croissant.json gives are those of the files."""
     facts = json.loads((release / "croissant.json").read_text("utf-8"))
