@@ -7,14 +7,17 @@ replaced after its open segments were cut to what was acknowledged; the supervis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from typing import Any
 
+from corpus.app.crawl_watch import Watch
 from corpus.app.fetch_process import FetchSpec
+from corpus.app.orders import Orders, described
 from corpus.app.prepare import Prepared, prepare, recover_worker
 from corpus.app.project import Project
+from corpus.app.spending import UNLIMITED, PausableClock, budget_of
 from corpus.config.tree import Config
 from corpus.crawl.gate import NearIndex
 from corpus.crawl.quota import Shares
@@ -23,6 +26,7 @@ from corpus.engine.process import Child, start
 from corpus.errors import CorpusError, WorkerDied
 from corpus.model import Kind
 from corpus.observe.runlog import Reporter
+from corpus.store.control_log import ControlEntry
 from corpus.store.locks import stage_lock
 
 POLL_S = 0.05
@@ -54,6 +58,8 @@ def crawl(
     `only=Kind.ROBOTS` asks for authority files and nothing else (a consent refresh)."""
     config = project.config
     with stage_lock(project.layout.locks, "crawl"):
+        if project.remote:
+            report("note", what=f"store.frontier is on this machine: no other one may crawl into {config.store.root}")
         prepared = prepare(project)
         report("crawl", crawl_id=crawl_id, processes=config.crawl.processes, recovered=prepared.recovered, seeds=prepared.seeds)
         fleet = _Fleet(project, crawl_id, run_id, prepared, report, only)
@@ -69,8 +75,11 @@ class _Fleet:
     ) -> None:
         self._project, self._config, self._report = project, project.config, report
         crawl = self._config.crawl
-        limit = None if crawl.max_pages is None else max(crawl.max_pages - prepared.pages, 0)
-        self._shares = None if limit is None else Shares(limit, crawl.processes)
+        self._orders = Orders(project)
+        self._orders.news()
+        self._budget = budget_of(crawl, self._orders.standing)
+        self._earlier = prepared.pages
+        self._shares = Shares(self._pages_left(), crawl.processes)
         self._specs = [
             FetchSpec(worker, crawl.processes, crawl_id, run_id, self._config, str(self._config.base), self._quota(worker), only)
             for worker in range(crawl.processes)
@@ -85,16 +94,21 @@ class _Fleet:
         self._scan: tuple[int, dict[int, int]] | None = None
         self._ended = ""
         self._ordered_at = 0.0
+        self._drained = False
+        self._clock = PausableClock()
+        self._watch = Watch(project, run_id, "crawl" if only is None else "refresh", self._orders, self._earlier)
 
     def run(self, stopping: Callable[[], int]) -> CrawlEnd:
-        started = time.monotonic()
+        self._heed(self._orders.first, starting=True)
         for spec in self._specs:
             self._spawn(spec)
         broken_off = False
         while len(self._finished) < len(self._specs):
             self._listen()
             if not self._ended:
-                self._ended = self._verdict(time.monotonic() - started, stopping())
+                self._orders.catch_up()
+                self._heed(self._orders.news())
+                self._ended = self._verdict(self._clock.seconds(), stopping())
                 if self._ended:
                     self._report("ending", why=self._ended)
                     self._ordered_at = time.monotonic()
@@ -107,6 +121,7 @@ class _Fleet:
             if waited > DRAIN_S and not broken_off:
                 broken_off = True
                 self._tell(("stop",))
+        self._progress(last=True)
         return CrawlEnd(self._ended, **{name: self._sum(name) for name in COUNTED}, parked=self._parked())
 
     def close(self) -> None:
@@ -136,7 +151,8 @@ class _Fleet:
     def _hear(self, worker: int, message: tuple[Any, ...]) -> None:
         match message:
             case ("status", facts):
-                self._status[worker] = Progress(**facts)
+                before, self._status[worker] = self._status.get(worker), Progress(**facts)
+                self._say_stalled(worker, before.stalled if before else "", self._status[worker].stalled)
                 self._rounds[worker] += 1
             case ("near", pages):
                 self._children[worker].send(("near", self._near.ask(pages)))
@@ -152,6 +168,13 @@ class _Fleet:
             case _:
                 raise WorkerDied(f"a fetch process sent {message[:1]!r}, which no one understands", f"fetch-{worker}")
 
+    def _say_stalled(self, worker: int, before: str, now: str) -> None:
+        """A process that waits for its store says so once, and once when it goes on."""
+        if now and not before:
+            self._report("waiting for the store", worker=worker, why=now, what="nothing is lost; it goes on by itself")
+        elif before and not now:
+            self._report("the store answers again", worker=worker)
+
     def _died(self, worker: int) -> None:
         child = self._children[worker]
         child.process.join(5.0)
@@ -166,32 +189,49 @@ class _Fleet:
         if self._ended:
             self._finished.add(worker)
         else:
-            if self._shares is not None:
-                self._shares.spent(worker, self._status[worker].new_pages)
+            self._shares.spent(worker, self._status[worker].new_pages)
             self._spawn(replace(self._specs[worker], quota=self._quota(worker)))
 
     # decisions
     def _quota(self, worker: int) -> int | None:
-        return None if self._shares is None else self._shares.limit(worker)
+        return None if self._budget.pages is None else self._shares.limit(worker)
 
-    def _verdict(self, wall_s: float, interrupts: int) -> str:
-        crawl = self._config.crawl
-        if interrupts:
+    def _pages_left(self) -> int:
+        return UNLIMITED if self._budget.pages is None else max(self._budget.pages - self._earlier, 0)
+
+    def _heed(self, orders: Sequence[ControlEntry], *, starting: bool = False) -> None:
+        """Take notice of what the operator ordered; fetch processes read the same log and obey the rest of it themselves."""
+        if starting:
+            for words in described(self._orders.standing):
+                self._report("order in force", what=words)
+        for order in () if starting else orders:
+            self._report("order", n=order.n, action=order.action, value=order.value, **dict(order.detail), reason=order.reason)
+            self._drained |= order.action == "drain"
+        self._clock.pause(self._orders.standing.pause is not None)
+        budget = budget_of(self._config.crawl, self._orders.standing)
+        if budget.pages != self._budget.pages:
+            self._budget = budget
+            spent = {worker: status.new_pages for worker, status in self._status.items()}
+            for worker, limit in self._shares.resize(self._pages_left(), spent).items():
+                if worker in self._children and worker not in self._finished:
+                    self._children[worker].send(("quota", limit))
+            self._scan = None
+        self._budget = budget
+
+    def _verdict(self, seconds: float, interrupts: int) -> str:
+        if interrupts or self._drained:
             return "interrupted"
-        if crawl.max_time is not None and wall_s >= crawl.max_time:
-            return "budget"
-        if crawl.max_bytes is not None and self._sum("bytes_wire") >= crawl.max_bytes:
+        if self._budget.met(wire_bytes=self._sum("bytes_wire"), seconds=seconds):
             return "budget"
         if not self._quiet():
             return ""
         starving = [worker for worker, status in self._status.items() if status.starving]
         if starving:
             return "" if self._dealt_again(starving) else "budget"
-        return "done" if crawl.until == "done" or self._specs[0].only is not None else ""
+        return "done" if self._config.crawl.until == "done" or self._specs[0].only is not None else ""
 
     def _dealt_again(self, starving: list[int]) -> bool:
         """Give what nobody else uses to those who can use it; False when the budget is used up."""
-        assert self._shares is not None, "only a budget starves anyone"
         spent = {worker: status.new_pages for worker, status in self._status.items()}
         limits = self._shares.deal_again(spent, starving)
         for worker, limit in limits.items():
@@ -222,12 +262,10 @@ class _Fleet:
                 parked[reason] = parked.get(reason, 0) + hosts
         return parked
 
-    def _progress(self) -> None:
-        facts: dict[str, int] = {"pages": self._sum("pages"), "requests": self._sum("requests")}
-        for status in self._status.values():
-            for key, value in status.facts.items():
-                facts[key] = facts.get(key, 0) + value
-        self._report("progress", **facts)
+    def _progress(self, *, last: bool = False) -> None:
+        if last or self._watch.due(self._sum("requests")):
+            live = self._watch.look(list(self._status.values()), self._dead, self._budget, self._clock.seconds(), last=last)
+            self._report("live", live=live)
 
 
 def crawl_label(config: Config, wall: float) -> str:

@@ -6,6 +6,7 @@ Runs in a process of its own (`corpus.engine.process`). It loads nothing of what
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -18,6 +19,8 @@ from typing import Any
 
 from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims
 from corpus.app.frontier_files import frontier_path, open_file
+from corpus.app.host_quality import QualityFeed
+from corpus.app.orders import Orders, lifted_hosts
 from corpus.app.prepare import url_rules
 from corpus.app.project import Project, open_project
 from corpus.app.segments import record_segment
@@ -37,14 +40,15 @@ from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
 from corpus.errors import CorpusError
 from corpus.model import Kind
+from corpus.observe.loop_lag import LoopLag
 from corpus.optout.operator_list import OperatorList
 from corpus.optout.policy import policy_document, policy_version
 from corpus.store.consent_ledger import ConsentLedger
-from corpus.store.control_log import Tombstones
+from corpus.store.control_log import ControlEntry
 from corpus.store.inbox import ObjectInbox
 from corpus.store.layout import segment_name
 from corpus.store.locks import PartitionLock
-from corpus.store.warc_write import SegmentWriter
+from corpus.store.warc_write import SealedSegment, SegmentWriter
 from corpus.url.partition import PARTITION_FILES
 from corpus.version import __version__
 
@@ -52,6 +56,8 @@ LOCK_WAIT_S = 10.0
 FILES_BESIDE_SLOTS = 1500
 """File handles a process needs beside its connections: idle ones kept open, partition files, segments, libraries."""
 CONTROL_EVERY_S = 1.0
+LOCAL_AGE_S, REMOTE_AGE_S = 600.0, 60.0
+"""When a segment is sealed however small it is: in a bucket its pages wait for that."""
 FRESH_EPOCH = 2
 """Up to this epoch a partition file has had no owner that could have contacted anyone: who prepared it, then we."""
 
@@ -80,6 +86,8 @@ def main(spec: FetchSpec, link: Link) -> None:
     import uvloop
 
     _raise_file_limit(spec.config.crawl.slots + FILES_BESIDE_SLOTS)
+    gc.freeze()  # what is loaded by now stays; and a page's many small objects form no cycles: collect seldom (4 % of all CPU)
+    gc.set_threshold(50_000, 20, 50)
     try:
         uvloop.run(_run(spec, link))
     except CorpusError as error:
@@ -99,7 +107,7 @@ def _raise_file_limit(wanted: int) -> None:
 async def _run(spec: FetchSpec, link: Link) -> None:
     from corpus.config.tree import place
 
-    project = open_project(place(spec.config, Path(spec.base), {}))
+    project = open_project(place(spec.config, Path(spec.base), {}), create=False)
     with ThreadPoolExecutor(1, thread_name_prefix="store") as thread:
         loop = asyncio.get_running_loop()
 
@@ -120,6 +128,7 @@ class _Process:
         self._spec, self._link, self._project = spec, link, project
         config = project.config
         self._clean = False
+        self._lag = LoopLag()
         self._stack = ExitStack()
         self._files: dict[int, FrontierStore] = {}
         self._epochs: dict[int, int] = {}
@@ -128,24 +137,25 @@ class _Process:
             lock = PartitionLock(frontier_path(project.layout, number).with_suffix(".lock"))
             lock.acquire(LOCK_WAIT_S)
             self._stack.callback(lock.release)
-            store = open_file(project.layout, number, recent)
+            store = open_file(project.layout, number, recent, settings=config.crawl)
             self._files[number] = store
             self._epochs[number] = store.claim(f"fetch-{spec.worker}")
         self._epoch = self._epochs[spec.worker]
         self._sinks = self._open_sinks()
+        self._sealed: list[tuple[str, SealedSegment]] = []
         log = project.consent_log(f"w{spec.worker:02d}-{self._epoch:06d}")
         policy = policy_version(config.optout, config.crawl.robots_token)
         log.declare(policy, policy_document(config.optout, config.crawl.robots_token))
         self._consent = ConsentLedger(log, policy)
         self._router = Router(url_rules(config))
-        self._tombstones = Tombstones()
-        self._tombstones.apply(project.control.read())
-        self._operator = OperatorList.from_lines(_lines(config))
+        self._orders = Orders(project, OperatorList.from_lines(_lines(config)))
+        self._orders.news()
+        self._lift(self._orders.first)
         self._near: SimpleQueue[list[NearCopy | None]] = SimpleQueue()
         self._errands: set[asyncio.Task[None]] = set()
         self._committer = Committer(
-            self._files, self._epochs, self._sinks, self._consent, ObjectInbox(project.objects), self, self._router,
-            near_copies=config.crawl.near_copies, on_sealed=self._record_sealed,
+            self._files, self._epochs, self._sinks, self._consent, ObjectInbox(project.mail), self, self._router,
+            near_copies=config.crawl.near_copies, on_sealed=self._record_sealed, ack_sealed=project.remote,
         )  # fmt: skip
 
     def _open_sinks(self) -> dict[str, CaptureSink]:
@@ -155,7 +165,7 @@ class _Process:
             "policy": layout.policy_dir(spec.crawl_id),
             "sealed": layout.sealed_dir(spec.crawl_id),
         }
-        age = config.store.segment_age or 600.0
+        age = config.store.segment_age or (REMOTE_AGE_S if self._project.remote else LOCAL_AGE_S)
         info = {
             "software": f"corpus/{__version__}",
             "format": "WARC File Format 1.1",
@@ -176,12 +186,6 @@ class _Process:
         self._link.send(("near", list(pages)))
         return self._near.get()
 
-    def blocked(self, url: str) -> str:
-        order = self._tombstones.blocks(url=url)
-        if order is not None:
-            return "taken-down" if order.action == "takedown" else "blocked"
-        return "operator-list" if self._operator.refuses(url) is not None else ""
-
     async def run(self, in_store: Callable[..., Any]) -> None:
         config, spec = self._project.config, self._spec
         clock = RealClock()
@@ -191,21 +195,24 @@ class _Process:
         alone = spec.workers == 1
         claims = None if alone else ThreadedClaims(self._project.layout, f"fetch-{spec.worker}", config.crawl)
         tools = VisitTools(
-            config.crawl, config.optout, book, self._router, transport, resolver, clock, self.blocked, recrawl=config.recrawl,
+            config.crawl, config.optout, book, self._router, transport, resolver, clock, self._orders.blocked, recrawl=config.recrawl,
             only=spec.only, claims=claims, post=None if alone else LinkPost(self._link, spec.worker),
+            paused=self._orders.paused, slower=self._orders.slower, qualities=QualityFeed(self._project.layout),
         )  # fmt: skip
         worker = Worker(
             config.crawl, self._files, self._committer, tools, clock, in_store, tell=self._tell, quota=spec.quota,
             fresh=max(self._epochs.values()) <= FRESH_EPOCH,
         )  # fmt: skip
         self._listen(asyncio.get_running_loop(), worker)
-        watch = asyncio.create_task(self._watch_control(in_store))
+        lag = asyncio.create_task(self._lag.run())
+        watch = asyncio.create_task(self._watch_control(worker, in_store))
         try:
             await worker.run()
             await in_store(self._committer.seal)
             self._clean = True
         finally:
             watch.cancel()
+            lag.cancel()
             await transport.close()
             await resolver.close()
             if claims is not None:
@@ -252,23 +259,41 @@ class _Process:
         self._errands.add(task)
         task.add_done_callback(ended)
 
-    async def _watch_control(self, in_store: Callable[..., Any]) -> None:
-        """Every worker hears of takedowns and blocks within a second, before its next take."""
+    async def _watch_control(self, worker: Worker, in_store: Callable[..., Any]) -> None:
+        """Where looking before every take would be too dear, orders are heard of within a second; lifted blocks always so."""
         while True:
-            await asyncio.sleep(CONTROL_EVERY_S)
-            await in_store(self._hear_control)
+            await asyncio.sleep(CONTROL_EVERY_S if self._orders.looks else CONTROL_EVERY_S / 4)
+            if not self._orders.looks:
+                await in_store(self._orders.catch_up)
+            lifted = await in_store(self._lift, self._orders.news())
+            await worker.readmitted(lifted)
 
-    def _hear_control(self) -> None:
-        self._tombstones.apply(self._project.control.read(after=self._tombstones.version))
+    def _lift(self, entries: Sequence[ControlEntry]) -> dict[str, int]:
+        """Return what lifted blocks had excluded to the line (what is still blocked is excluded again at its take): host → file."""
+        covers = lifted_hosts(entries)
+        if covers is None:
+            return {}
+        return {
+            row.host: number
+            for number, store in self._files.items()
+            for row in store.hosts(pending=False)
+            if covers(row.host) and store.readmit(row.host, "blocked")
+        }
 
     def _tell(self, progress: Progress) -> None:
-        self._link.send(("status", asdict(progress)))
+        told = asdict(progress)
+        told["gauges"]["lag_ms"] = self._lag.p99_ms()
+        self._link.send(("status", told))
 
     def _record_sealed(self) -> None:
+        """Record what was sealed, and what an earlier call could not."""
         for kind, sink in self._sinks.items():
             assert isinstance(sink, SegmentWriter), "the sinks of a fetch process are segment writers"
-            for sealed in sink.take_sealed():
-                record_segment(self._project, sealed, kind=kind, crawl_id=self._spec.crawl_id)
+            self._sealed += [(kind, sealed) for sealed in sink.take_sealed()]
+        while self._sealed:
+            kind, sealed = self._sealed[0]
+            record_segment(self._project, sealed, kind=kind, crawl_id=self._spec.crawl_id)
+            self._sealed.pop(0)
 
     def close(self) -> None:
         """Let go of the files; in order only when everything was sealed."""

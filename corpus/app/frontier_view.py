@@ -11,10 +11,13 @@ from corpus.app.frontier_files import frontier_path, read_all, read_one
 from corpus.app.project import Project
 from corpus.export.ports import FRONTIER
 from corpus.model import UrlState
+from corpus.store.frontier_rows import uid_of
 from corpus.url.host import host_of, registered_domain
 from corpus.url.partition import partition_file
 
 BATCH = 50_000
+CHALLENGE = "challenge"
+"""The one failure that is somebody's answer to crawlers."""
 
 URL_COLUMNS = (
     "url", "url_id", "host", "domain", "kind", "state", "reason", "depth", "hops", "via", "attempts", "next_at", "http_status", "content_type",
@@ -60,7 +63,40 @@ def tally(project: Project) -> dict[tuple[str, str], int]:
     return found
 
 
+def turned_away(project: Project) -> dict[str, int]:
+    """Pages by the reason for which no request of ours got them: the web said no, or put a challenge in the way."""
+    found: dict[str, int] = {}
+    for (state, reason), n in tally(project).items():
+        if n and (state == UrlState.REFUSED.value or reason == CHALLENGE):
+            found[reason] = found.get(reason, 0) + n
+    return dict(sorted(found.items()))
+
+
 def host_states(project: Project) -> Iterator[tuple[str, str, str, int]]:
     """(host, state, reason, queued) of every host."""
     for row in read_all(project.layout, "SELECT host, state, reason, queued FROM hosts"):
         yield row[0], row[1], row[2], row[3]
+
+
+def slowest_pending(project: Project) -> tuple[str, int, float] | None:
+    """(host, queued URLs, gap in seconds) of the host that will need longest for what is queued of it now; None: nothing is queued."""
+    query = (
+        "SELECT host, queued, max(pace, coalesce(crawl_delay, 0.0), 0.001) FROM hosts WHERE queued > 0 AND state NOT IN ('blocked', 'retired')"
+        " ORDER BY queued * max(pace, coalesce(crawl_delay, 0.0), 0.001) DESC, host LIMIT 1"
+    )
+    found = [(str(host), int(queued), float(gap)) for host, queued, gap in read_all(project.layout, query)]
+    return max(found, key=lambda row: (row[1] * row[2], row[0]), default=None)
+
+
+def versions(project: Project, url: str) -> list[dict[str, Any]]:
+    """The chain of versions that visits found of a canonical URL, oldest first: since when, last confirmed, the change against
+    the one before (empty for the first), content digest. Empty for a page visited once."""
+    path = frontier_path(project.layout, partition_file(registered_domain(host_of(url))))
+    if not path.exists() or not list(read_one(path, "SELECT 1 FROM sqlite_master WHERE name = 'version'")):
+        return []
+    query = (
+        "SELECT v.first_at, v.last_at, v.change, lower(hex(v.content_sha256)) FROM version v JOIN host h ON h.id = v.host"
+        " WHERE h.name = ? AND v.uid = ? ORDER BY v.n"
+    )
+    rows = read_one(path, query, (host_of(url), uid_of(url)))
+    return [dict(zip(("first_at", "last_at", "change", "content_sha256"), row, strict=True)) for row in rows]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from corpus.app.consent_views import current_judge
 from corpus.app.crawl import crawl, crawl_label
 from corpus.app.frontier_files import open_file
+from corpus.app.orders import Orders
 from corpus.app.project import Project
 from corpus.app.views import Views
 from corpus.crawl.ports import Ack, Judged, Settled
@@ -38,6 +39,11 @@ def refresh(project: Project, report: Reporter, stopping: Callable[[], int]) -> 
             "crawl.contact",
             hint,
         )
+    if Orders(project).paused():
+        report(
+            "paused", what="nobody is asked again while the crawl is paused; stale pages are held back", authorities=len(stale)
+        )
+        return frozenset(stale)
     report("consent refresh", authorities=len(stale))
     _enqueue(project, stale)
     now = time.time()

@@ -15,9 +15,14 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import FrameType
 
+from corpus.app.catalog import catalogue
 from corpus.app.crawl import CrawlEnd, crawl, crawl_label
+from corpus.app.freshness import freshness_now
 from corpus.app.frontier_view import host_states
-from corpus.app.funnel import whole_funnel
+from corpus.app.funnel import told_funnel, whole_funnel
+from corpus.app.host_quality import write_host_quality
+from corpus.app.index import index_segments
+from corpus.app.orders import Orders
 from corpus.app.process import process
 from corpus.app.project import Project
 from corpus.app.release import RELEASE_STAGE, release
@@ -26,10 +31,13 @@ from corpus.app.report import write_report
 from corpus.app.segments import page_segments
 from corpus.app.snapshot import take_snapshot
 from corpus.engine.local import LocalPool
-from corpus.errors import CorpusError, NothingDone
-from corpus.observe.runlog import RunLog, Terminal
+from corpus.errors import CorpusError, NothingDone, StoreError, TryLater
+from corpus.model import FUNNEL_STAGES
+from corpus.observe.live_file import LiveFile
+from corpus.observe.runlog import RunLog, Terminal, told_to_all
 from corpus.observe.summary import FetchTotals, Summary, sentence
 from corpus.observe.usage import cpu_seconds, peak_rss_bytes
+from corpus.store.commits import file_sha256
 from corpus.store.local_objects import sealed
 from corpus.version import __version__
 
@@ -75,17 +83,27 @@ class Run:
         self.run_id = f"{datetime.fromtimestamp(self._started, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
         self.terminal = Terminal(quiet=quiet)
         self.folder = project.layout.run_dir(self.run_id)
-        self.log = RunLog(self.folder / "log.jsonl", self.terminal)
+        self.live = LiveFile(self.folder)
+        self.log = RunLog(self.folder / "log.jsonl", told_to_all(self.terminal, self.live))
         self.interrupts = Interrupts()
         self.fetch_end: CrawlEnd | None = None
+        self._ordered = project.control.version()
 
     def crawl(self) -> CrawlEnd:
         with self.interrupts.installed(self.terminal):
             self.fetch_end = crawl(self.project, self.crawl_id, self.run_id, self.log, self.interrupts)
+            self.terminal.close()
+        if self.fetch_end.ended != "interrupted":  # whoever wants to stop is not kept waiting: the next run indexes
+            index_segments(self.project, LocalPool(self.project.config.engine.workers), self.log)
         return self.fetch_end
+
+    def stopped(self) -> bool:
+        """Whether an interrupt, or an order to drain given since this run began, asks it to end."""
+        return bool(self.interrupts()) or Orders(self.project).standing.drain > self._ordered
 
     def process(self) -> None:
         process(self.project, LocalPool(self.project.config.engine.workers), self.log)
+        write_host_quality(self.project)
 
     def export(self, name: str, *, fixed: bool) -> int:
         """Consent, snapshot, clusters, release. Returns the number of rows. `fixed`: a taken name is an error."""
@@ -99,24 +117,39 @@ class Run:
         name = result.folder.name
         rows = int(result.manifest["rows"])
         self.log("release", name=name, rows=rows, shards=len(result.manifest["shards"]), built=result.built)
+        try:
+            catalogue(self.project, name)
+        except StoreError as error:
+            self.log("warning", what=str(error.what), hint=error.hint)
         record = self.project.commits.get(RELEASE_STAGE, name)
         previous = str(record.info.get("previous") or "") if record is not None else ""
         report_release(self.project, snapshot, result.manifest, previous, self.folder, self.log)
+        write_host_quality(self.project)
         return rows
 
     def finish(self, *, ended: str = "done", exit_code: int = 0, words: str = "") -> Summary:
         """Write `summary.json` and `report.md`; returns the summary."""
-        steps = whole_funnel(self.project)
+        steps, fresh = told_funnel(self.project), freshness_now(self.project, time.time())
         summary = Summary(
             self.run_id, self.crawl_id, self.project.config.digest(), __version__, _iso(self._started), _iso(time.time()),
-            ended=ended, exit_code=exit_code, sentence=words or sentence(steps), funnel=steps, fetch=fetch_totals(self.project, self.fetch_end),
+            ended=ended, exit_code=exit_code, sentence=words or sentence(steps[: len(FUNNEL_STAGES)]), funnel=steps, fetch=fetch_totals(self.project, self.fetch_end),
+            freshness=fresh.document() if fresh.fresh is not None else {},
             cpu_s=cpu_seconds(), wall_s=round(time.monotonic() - self._t0, 3), peak_rss_bytes=peak_rss_bytes(),
         )  # fmt: skip
         with sealed(self.folder / "summary.json") as part:
             part.write_text(json.dumps(summary.document(), indent=2, ensure_ascii=False), "utf-8")
         write_report(self.folder / "report.md", summary)
         self.log.close()
+        self.live.close()
+        self.terminal.close()
+        self._keep()
         return summary
+
+    def _keep(self) -> None:
+        """What a run says of itself goes where the corpus is; a store that does not answer keeps nobody from ending."""
+        files = (path for path in sorted(self.folder.iterdir()) if path.is_file() and not path.name.startswith("."))
+        with suppress(TryLater):
+            self.project.files.publish({self.project.layout.relative(path): file_sha256(path) for path in files})
 
 
 def run_all(
@@ -135,7 +168,7 @@ def run_all(
                 raise NothingDone("no page was stored")
         if "process" in stages:
             run.process()
-        if run.interrupts():
+        if run.stopped():
             return run.finish(ended="interrupted", exit_code=INTERRUPTED, words=RESUME)
         if "export" in stages:
             rows = run.export(name or project.config.export.name, fixed=name is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from corpus.app.host_lines import FILE as HOST_LINES
 from corpus.app.project import Project
 from corpus.app.query import as_document
 from corpus.app.release import DECISIONS
@@ -13,9 +14,10 @@ from corpus.app.views import Views
 from corpus.config.check import configured_policy
 from corpus.errors import UsageError
 from corpus.filter.flips import edited, flips
+from corpus.filter.signals_reduced import REDUCED
 
 _QUERY = """
-SELECT url, id, language, stage, reason, drop_rule, measured, "limit", keep, keep_id, text FROM documents
+SELECT url, id, language, title, stage, reason, drop_rule, measured, "limit", keep, keep_id, text FROM documents
 WHERE {which} ORDER BY drop_rule IS NULL, md5(id), id LIMIT {count}
 """
 
@@ -40,9 +42,7 @@ def sample(project: Project, *, dropped: bool, rule: str | None, count: int) -> 
     return [dict(zip(document["columns"], row, strict=True)) for row in document["rows"]]
 
 
-_JUDGED = """
-CREATE OR REPLACE TEMP TABLE judged AS SELECT DISTINCT ON (s.id) s.* FROM measured_signals s {only} ORDER BY s.id
-"""
+_JUDGED = "CREATE OR REPLACE TEMP TABLE judged AS SELECT DISTINCT ON (s.id) {columns} FROM measured_signals s {only}"
 _LATEST = "JOIN document_decisions e ON e.id = s.id AND e.latest AND e.stage NOT IN ('extracted', 'language')"
 
 
@@ -56,10 +56,14 @@ def flip_table(project: Project, against: Sequence[str], *, count: int) -> dict[
     after = before
     for change in against:
         after = edited(after, change) if "=" in change else configured_policy(project.config, change)
+    if {*before.signals, *after.signals} & REDUCED.keys() and latest_snapshot(project, HOST_LINES) is None:
+        raise UsageError("the policy speaks of host lines, which an export compares", "sample", "run corpus export first")
     with Views(project) as views:
         views.make("measured_signals", "document_decisions", "measured_documents")
         decided = latest_snapshot(project, DECISIONS) is not None
-        views.connection.execute(_JUDGED.format(only=_LATEST if decided else ""))
+        named = sorted({"id", "language", *before.signals, *after.signals})
+        columns = ", ".join(f's."{name}"' for name in named)
+        views.connection.execute(_JUDGED.format(columns=columns, only=_LATEST if decided else ""))
         table = flips(views.connection, "judged", before, after, count=count).document()
         urls = dict(
             views.connection.execute(

@@ -1,12 +1,18 @@
-"""What a folder holds, in counts. Read-only, beside a running crawl."""
+"""What a folder holds, in counts. Read-only, beside a running crawl.
+
+Whoever has one more number worth a line in `corpus status` and on the status page adds a function to `FACTS`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from corpus.app import crawl_facts, freshness
 from corpus.app.frontier_files import read_all
 from corpus.app.frontier_view import tally
+from corpus.app.orders import Orders, described
 from corpus.app.process import map_records
 from corpus.app.project import Project
 from corpus.app.release import releases
@@ -14,10 +20,20 @@ from corpus.app.segments import page_segments
 from corpus.store.locks import holder
 
 PARKED_SHOWN = 50
+Facts = Callable[[Project], Iterable[tuple[str, str]]]
+
+
+def orders_in_force(project: Project) -> Iterable[tuple[str, str]]:
+    """What the operator ordered and has not lifted."""
+    return [("order", words) for words in described(Orders(project).standing)]
+
+
+FACTS: list[Facts] = [orders_in_force, freshness.facts, crawl_facts.facts]
+"""Each gives (name, words) pairs; they are shown in this order, as they are."""
 
 
 def status(project: Project) -> dict[str, Any]:
-    """Counts by state and reason, parked hosts with their reason, and who holds the folder."""
+    """Counts by state and reason, parked hosts with their reason, who holds the folder, and whatever `FACTS` adds."""
     hosts: dict[tuple[str, str], int] = {}
     parked: list[dict[str, Any]] = []
     for host, state, reason, queued, next_contact in read_all(
@@ -34,15 +50,17 @@ def status(project: Project) -> dict[str, Any]:
         "segments": len(page_segments(project)),
         "measured": len(map_records(project)),
         "releases": [name for name, _ in releases(project)],
-        "running": _running(project),
+        "running": running(project),
+        "facts": [{"name": name, "value": value} for facts in FACTS for name, value in facts(project)],
     }
 
 
 def _rows(counts: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
-    return [{"state": state, "reason": reason, "n": n} for (state, reason), n in sorted(counts.items())]
+    return [{"state": state, "reason": reason, "n": n} for (state, reason), n in sorted(counts.items()) if n]
 
 
-def _running(project: Project) -> str:
+def running(project: Project) -> str:
+    """Which stage holds the folder, by which process; empty when none does."""
     for stage in ("crawl", "process", "export"):
         found = holder(project.layout.locks / f"{stage}.lock")
         if found:

@@ -22,16 +22,7 @@ if TYPE_CHECKING:
     from corpus.filter.policy import Policy
 
 NOT_YET: dict[str, str] = {
-    "crawl.seen": "keeps the exact table of seen URLs",
-    "crawl.seen_fp": "keeps the exact table of seen URLs",
-    "export.versions": "releases the newest version of each page only",
-    "recrawl.mode": "revisits every page at the same interval",
-    "recrawl.share": "lets due pages compete with new ones by priority alone",
-    "recrawl.min_interval": "revisits every page at the same interval",
-    "recrawl.max_interval": "revisits every page at the same interval",
     "store.lease": "leaves ownership of a partition file to the operating system's lock",
-    "store.s3_endpoint": "keeps a corpus in a folder",
-    "store.s3_region": "keeps a corpus in a folder",
     "engine.address": "runs the local engine",
 }
 """Keys whose other values this version cannot honour, and what it does instead: refused, never silently ignored."""
@@ -52,12 +43,13 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
         _networks(config)
         + _filters(config, deep)
         + _dedup(config)
+        + _recrawl(config)
         + _files(config)
         + _publish(config)
         + _elsewhere(config)
         + _not_yet(config)
     )
-    return [_at(config, key, message, hint) for key, message, hint in found]
+    return [located(config, key, message, hint) for key, message, hint in found]
 
 
 def load_checked(path: str, overrides: Sequence[str], *, fetching: bool, deep: bool = False) -> Config:
@@ -67,7 +59,7 @@ def load_checked(path: str, overrides: Sequence[str], *, fetching: bool, deep: b
     except ConfigError as error:
         told = {problem.key for problem in error.problems}
         more = problems(error.rest, fetching=fetching, deep=deep) if error.rest is not None else []
-        raise ConfigError([*error.problems, *(p for p in more if p.key not in told)]) from None
+        raise ConfigError([*error.problems, *(p for p in more if p.key not in told)], error.rest) from None
     return require(config, fetching=fetching, deep=deep)
 
 
@@ -75,11 +67,12 @@ def require(config: Config, *, fetching: bool, deep: bool = False) -> Config:
     """The same configuration, or ConfigError with every problem."""
     found = problems(config, fetching=fetching, deep=deep)
     if found:
-        raise ConfigError(found)
+        raise ConfigError(found, config)
     return config
 
 
-def _at(config: Config, key: str, message: str, hint: str) -> Problem:
+def located(config: Config, key: str, message: str, hint: str) -> Problem:
+    """A problem, with the line that its key stands on."""
     origin = config.origins.get(key, "")
     file, _, line = origin.rpartition(":")
     if line.isdigit():
@@ -201,10 +194,12 @@ def _filters(config: Config, deep: bool) -> list[tuple[str, str, str]]:
 def configured_policy(config: Config, other: str | None = None) -> Policy:
     """The policy (or another by name or file), with its signals checked against the sources that are configured. Raises UsageError."""
     from corpus.filter.policy import load_policy
+    from corpus.filter.signals_reduced import HOST_LINES_KEY
     from corpus.filter.sources import Sources
 
     sources = Sources.of(config.filter, config.base)
-    return load_policy(policy_name(config, other), keys=sources.keys, own=sources.own)
+    keys = sources.keys | ({HOST_LINES_KEY} if config.filter.host_line_pages is not None else set())
+    return load_policy(policy_name(config, other), keys=keys, own=sources.own)
 
 
 def policy_name(config: Config, other: str | None = None) -> str:
@@ -229,6 +224,14 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
     return found
 
 
+def _recrawl(config: Config) -> list[tuple[str, str, str]]:
+    recrawl = config.recrawl
+    if recrawl.min_interval <= recrawl.max_interval:
+        return []
+    words = f"{recrawl.min_interval:g}s is longer than recrawl.max_interval ({recrawl.max_interval:g}s)"
+    return [("recrawl.min_interval", words, "lower one of them")]
+
+
 def _not_yet(config: Config) -> list[tuple[str, str, str]]:
     given, default = leaves(config.model_dump()), leaves(Config(corpus=config.corpus).model_dump())
     return [(key, f"this version {what}", "leave the key out") for key, what in NOT_YET.items() if given[key] != default[key]]
@@ -237,8 +240,7 @@ def _not_yet(config: Config) -> list[tuple[str, str, str]]:
 def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
     """What only a fleet has; `open_project` refuses the same, for those who never check."""
     found = []
-    if config.store.root.startswith("s3://"):
-        found.append(("store.root", "this version keeps a corpus in a folder", "name a folder"))
+    found += _bucket(config)
     if config.store.frontier != "sqlite":
         found.append(("store.frontier", "this version keeps the frontier in SQLite", 'leave it at "sqlite"'))
     if config.engine.kind != "local":
@@ -254,6 +256,31 @@ def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
         UrlScope(domains=scope.domains, hosts=scope.hosts, prefixes=scope.prefixes, exclude=scope.exclude, any=scope.any)
     except CorpusError as error:
         found.append(("crawl.scope", str(error.what), error.hint))
+    return found
+
+
+def _bucket(config: Config) -> list[tuple[str, str, str]]:
+    """What can be known of a root on S3 without asking it."""
+    from corpus.store.s3_place import INSTALL, S3Place, has_boto3
+
+    store, found = config.store, []
+    if not config.in_bucket:
+        given = {"store.s3_endpoint": store.s3_endpoint, "store.s3_region": store.s3_region}
+        return [
+            (key, "means nothing for a folder", "set store.root to s3://bucket/prefix, or leave it out")
+            for key, value in given.items()
+            if value
+        ]
+    try:
+        S3Place.parse(store.root)
+    except CorpusError as error:
+        found.append(("store.root", str(error.what), error.hint))
+    if store.s3_endpoint is not None and (
+        urlsplit(store.s3_endpoint).scheme not in ("http", "https") or not urlsplit(store.s3_endpoint).hostname
+    ):
+        found.append(("store.s3_endpoint", f"not a URL: {store.s3_endpoint[:200]!r}", 'write "https://s3.example.org"'))
+    if not has_boto3():
+        found.append(("store.root", "S3 needs the package boto3", INSTALL))
     return found
 
 

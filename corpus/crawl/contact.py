@@ -11,13 +11,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from corpus.crawl.cdn import shipped
+from corpus.crawl import breaker
+from corpus.crawl.cached import HIT, MISS, cache_of
+from corpus.crawl.cdn import by_headers, shipped
 from corpus.crawl.desk import Desk
 from corpus.crawl.hosts import Hosts
-from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, answer_of, domain_gap_s, host_after, limits, pace_of
+from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, answer_of, asked_for_s, domain_gap_s, host_after, limits, pace_of
 from corpus.crawl.ports import Clock, Due, Request, Resolver, Transport
 from corpus.crawl.schedule import Busy
 from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.slow import slowed
 from corpus.model import Failed, FetchResult, Kind, Response
 from corpus.optout.status import retry_after_s
 
@@ -66,16 +69,20 @@ class Asked:
     result: FetchResult
 
 
+_UNREAD = {Kind.PAGE: "backing-off", Kind.SITEMAP: "backing-off", Kind.ROBOTS: "robots-unreachable"}
+"""Why a host waits that does not answer; other kinds are statement files."""
+
+
 class Contacts:
     """Makes contacts for one loop."""
 
     def __init__(
         self, settings: CrawlSettings, hosts: Hosts, transport: Transport, resolver: Resolver, clock: Clock, claims: Claims | None,
-        *, paused: Callable[[Desk], Awaitable[None]],
+        *, paused: Callable[[Desk], Awaitable[None]], slower: Callable[[str], float] = lambda host: 1.0,
     ) -> None:  # fmt: skip
         self.counts = Counts()
         self._settings, self._hosts, self._transport, self._resolver, self._clock = settings, hosts, transport, resolver, clock
-        self._claims, self._paused = claims, paused
+        self._claims, self._paused, self._slower = claims, paused, slower
         self._trusted = frozenset(row.host for row in settings.trusted)
 
     async def ask(
@@ -88,23 +95,43 @@ class Contacts:
             return Unresolved(resolved)
         ip = resolved.addresses[tries % len(resolved.addresses)]
         desk.row = replace(desk.row, ips=resolved.addresses[:4])
+        if (silent_s := self._hosts.addresses.wait_s(ip, self._clock.monotonic())) > 0.0:
+            self._rest(desk, silent_s)
+            return NotNow()
         if isinstance(self._hosts.schedule.begin(host, ip, self._clock.monotonic()), Busy) or not await self._claimed(desk, ip):
+            self._hosts.addresses.ended(ip, host, None, self._clock.monotonic())
             return NotNow()
         request = Request(url, host, ip, kind, headers)
         try:
             result = await self._transport.fetch(request)
         except asyncio.CancelledError:
             self._aborted(desk, ip)
+            self._hosts.addresses.ended(ip, host, None, self._clock.monotonic())
             raise
-        desk.row = host_after(desk.row, answer_of(result, _asked_for(result)), self._settings, self._clock.wall())
+        self._hosts.addresses.ended(ip, host, result, self._clock.monotonic())
+        wall = self._clock.wall()
+        row = host_after(desk.row, answer_of(result, _asked_for(result)), self._settings, wall)
+        row = breaker.host_after(row, breaker.failed(result), self._settings, wall, _UNREAD.get(kind, "policy-unreachable"))
+        said = cache_of(result.headers)[0] if isinstance(result, Response) else ""
+        desk.row = replace(row, cache_hits=row.cache_hits + (said == HIT), cache_misses=row.cache_misses + (said == MISS))
+        if isinstance(result, Response) and by_headers(result.headers):
+            self._hosts.schedule.mark_cdn(ip)
         self._count(request, result)
         return Asked(request, result)
 
+    def _rest(self, desk: Desk, wait_s: float) -> None:
+        """Nothing is asked at this address for a while: the host waits inside the run, or is parked."""
+        self._hosts.schedule.skip(desk.row.host, self._clock.monotonic(), wait_s)
+        if wait_s > self._settings.park_after:
+            self._hosts.park(desk, "backing-off", wait_s)
+
     async def finish(self, desk: Desk, asked: Asked) -> None:
         """Let go: from the end of the answer on, the gaps count. Called once what was learnt of the pace is in the row."""
-        row, now, wall = desk.row, self._clock.monotonic(), self._clock.wall()
+        now, wall, factor = self._clock.monotonic(), self._clock.wall(), self._slower(desk.row.host)
+        domain_s = factor * domain_gap_s(desk.row.due.remaining(wall), self._settings)
+        row = desk.row = slowed(desk.row, factor, self._settings)
         wait_s = row.due.remaining(wall)
-        self._hosts.schedule.end(row.host, now, wait_s, ip=asked.request.ip)
+        self._hosts.schedule.end(row.host, now, wait_s, domain_s=domain_s, ip=asked.request.ip, slower=factor)
         if row.state == "parked":
             self._hosts.schedule.park(row.host, now + wait_s)
             await self._paused(desk)
@@ -132,7 +159,7 @@ class Contacts:
     async def _release(self, desk: Desk, ip: str) -> None:
         if self._must_claim(desk, ip):
             assert self._claims is not None, "there is somebody to give it back to"
-            await self._claims.release(ip, self._address_gap_s(ip))
+            await self._claims.release(ip, self._address_gap_s(ip) * self._slower(desk.row.host))
 
     def _address_gap_s(self, ip: str) -> float:
         gap_s = self._settings.ip_gap_s
@@ -140,8 +167,9 @@ class Contacts:
 
     def _aborted(self, desk: Desk, ip: str) -> None:
         """We broke a contact off: its gap counts from now, and the row says so."""
-        gap_s = pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s
-        gap_s = max(gap_s, desk.row.crawl_delay_s or 0.0)
+        bounds = limits(desk.row.host, self._settings, desk.row.ips)
+        pace = pace_of(desk.row, bounds)
+        gap_s = max(pace.gap_s, asked_for_s(pace, bounds, self._settings))
         wall = self._clock.wall()
         desk.row = replace(desk.row, due=Due(wall, gap_s), domain_due=Due(wall, domain_gap_s(gap_s, self._settings)))
         self._hosts.schedule.end(desk.row.host, self._clock.monotonic(), gap_s, ip=ip)

@@ -5,7 +5,7 @@ Judged at the moment of taking, from what is in memory: nothing here makes a req
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from corpus.crawl.authority import Ask, AuthorityBook, Decided, Wait
@@ -43,6 +43,12 @@ class VisitTools:
     claims: Claims | None = None
     """Absent: nobody else contacts anything from this machine."""
     post: Post | None = None
+    paused: Callable[[], bool] = lambda: False
+    """Whether the operator wants nobody to be contacted now; asked before every take."""
+    qualities: Callable[[], Mapping[str, float]] = dict
+    """What processing found of hosts since it was last asked (`priority.host_quality`); called in the store thread."""
+    slower: Callable[[str], float] = lambda host: 1.0
+    """By which factor the operator wants a host's gap stretched; at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ class Judge:
             return Settled(queued.url, state, order, attempts=queued.attempts)
         if is_new_page(queued) and (reason := exhausted(desk.row.pages, self._hosts.domain_pages(desk), self._tools.settings)):
             return Spent(reason)
+        if is_new_page(queued) and (reason := self._tools.router.yields.excludes(queued.url, desk.row.host, desk.row.domain)):
+            return Settled(queued.url, UrlState.EXCLUDED, reason, attempts=queued.attempts)
         wall = self._tools.clock.wall()
         step = self._tools.book.step(queued, wall)
         if not isinstance(step, Decided):

@@ -47,7 +47,7 @@ class Shares:
     """The supervisor's side: a limit over all processes, dealt out so that the sum of what may be begun never passes it."""
 
     def __init__(self, limit: int, workers: int) -> None:
-        self._left = limit
+        self._left, self._gone = limit, 0
         self._limits = {worker: limit // workers + (worker < limit % workers) for worker in range(workers)}
 
     def limit(self, worker: int) -> int:
@@ -58,6 +58,17 @@ class Shares:
         """A process ended after so many; its successor counts from nothing."""
         self._limits[worker] = max(self._limits[worker] - pages, 0)
         self._left -= pages
+        self._gone += pages
+
+    def resize(self, limit: int, spent: dict[int, int]) -> dict[int, int]:
+        """Another limit over all from now on: new limits for everybody, never under what is spent."""
+        self._left = limit - self._gone
+        left = max(self._left - sum(spent.values()), 0)
+        shares = len(self._limits)
+        self._limits = {
+            worker: spent.get(worker, 0) + left // shares + (n < left % shares) for n, worker in enumerate(sorted(self._limits))
+        }
+        return dict(self._limits)
 
     def deal_again(self, spent: dict[int, int], starving: Sequence[int]) -> dict[int, int]:
         """New limits once nobody has anything in flight: what the others leave goes to the starving. Empty: nothing is left."""

@@ -7,7 +7,8 @@ once, so no two contacts of a group can overlap or come closer than the gap, wha
 holds more than one slot (a `trusted` one: its `connections`, and it is a group of its own). The longest due goes
 first among active hosts. Hosts at the front take turns by weight (64 fronts halve it: the last front has a sixteenth of
 the first one's turns), and an active host goes back there after a stint, so priority decides who is served more, and
-nobody starves. While slots stay empty, more hosts become active at once.
+nobody starves. Hosts with pages due for another visit stand in a front line of their own, and the line whose kind is
+behind its share (`mix`) goes first. While slots stay empty, more hosts become active at once.
 
 Pure: `now` is monotonic seconds, an argument. Every operation is O(log hosts). Nothing here is durable: the store's
 clocks come in by `add`.
@@ -19,19 +20,14 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from corpus.crawl.cdn import CdnTable, ip_key, shipped
+from corpus.crawl.fronts import STINT, Fronts
 from corpus.crawl.groups import SWEEP_AT, Flight, Group, Groups
-from corpus.crawl.known_hosts import KnownHosts, Place
+from corpus.crawl.known_hosts import DUE, NEW, KnownHosts, Place
 from corpus.crawl.pace import domain_gap_s
 from corpus.crawl.ports import HostRow
 from corpus.crawl.settings import CrawlSettings
 
 ACTIVE_PER_SLOT = 3
-STINT = 16
-"""Contacts of an active host before it competes again, if others wait: long enough to pay for reading its head."""
-_STRIDE = [2.0 ** (front / 64) for front in range(256)]
-"""How far a turn moves a host of each front behind the others (stride scheduling: turns are as 1 / stride)."""
-_ARRIVAL = 1e-9
-"""Among equals the first to arrive goes first."""
 
 Heap = list[tuple[float, int, int]]
 """(key, host number, stamp)"""
@@ -66,7 +62,8 @@ class ScheduleStats:
 class Schedule:
     """The hosts of one fetch process. Not thread-safe: it belongs to the loop thread."""
 
-    def __init__(self, settings: CrawlSettings, cdn: CdnTable | None = None) -> None:
+    def __init__(self, settings: CrawlSettings, cdn: CdnTable | None = None, *, share: float = 0.5) -> None:
+        """`share`: of the contacts that go to pages due for another visit, while new ones wait too."""
         self._settings = settings
         self._groups = Groups(settings, cdn or shipped())
         self._wanted = ACTIVE_PER_SLOT * settings.slots
@@ -76,11 +73,8 @@ class Schedule:
         self._hosts = KnownHosts()
         self._sleepers: Heap = []
         self._parked: Heap = []
-        self._front: Heap = []
+        self._fronts = Fronts(self._hosts, share)
         self._clock: Heap = []
-        self._arrivals = 0
-        self._turn = 0.0
-        """How far the turns have come."""
         self._flights: dict[int, list[Flight]] = {}
         self._idle_at = SWEEP_AT
 
@@ -100,6 +94,7 @@ class Schedule:
             if row.host in self._connections:
                 self._lanes[i] = [0.0] * self._connections[row.host]
         hosts.front[i] = min(max(row.front, 0), 255)
+        hosts.wait(i, (NEW if row.new_waits else 0) | (DUE if row.due_waits else 0) or NEW)
         if hosts.place[i] not in (Place.IDLE, Place.PARKED):
             return
         if row.ips and not hosts.address[i]:
@@ -131,6 +126,21 @@ class Schedule:
         if i is not None:
             self._hosts.move(i, Place.IDLE)
 
+    def waits(self, host: str, *, new: bool, due: bool) -> None:
+        """What was found to wait at a host: new pages, pages due for another visit, or both."""
+        i = self._hosts.number.get(host)
+        if i is not None and (new or due):
+            self._hosts.wait(i, (NEW if new else 0) | (DUE if due else 0))
+
+    @property
+    def revisits_next(self) -> bool:
+        """Whether a host where both kinds wait should be asked for a revisit."""
+        return self._fronts.revisits_next
+
+    def took(self, *, again: bool) -> None:
+        """A contact is made for a new page or for a revisit; it counts for the share while the other kind waits as well."""
+        self._fronts.took(again=again)
+
     def mark_cdn(self, ip: str) -> None:
         """A response from this address named a CDN: from now on it has a connection cap and no clock."""
         self._groups.mark_cdn(ip)
@@ -154,16 +164,14 @@ class Schedule:
                     self._line_up(i, Place.SLEEPING if hosts.due[i] > now else Place.FRONT)
         while len(out) < limit and self._step(now, out, limit):
             pass
-        while self._front and (len(out) < limit or sum(hosts.count[Place.ACTIVE : Place.PARKED]) < self._wanted):
-            turn, i, stamp = heappop(self._front)
-            if stamp != hosts.stamp[i]:
-                continue
-            self._turn = max(self._turn, turn)
-            hosts.stint[i] = 0
+        while len(out) < limit or sum(hosts.count[Place.ACTIVE : Place.PARKED]) < self._wanted:
+            first = self._fronts.first()
+            if first is None:
+                break
             if len(out) < limit:
-                self._try(i, now, out)
+                self._try(first, now, out)
             else:
-                self._line_up(i, Place.ACTIVE)
+                self._line_up(first, Place.ACTIVE)
         return out
 
     def begin(self, host: str, ip: str, now: float) -> Begun | Busy:
@@ -189,10 +197,13 @@ class Schedule:
         flight.key, flight.begun = key, True
         return Begun()
 
-    def end(self, host: str, now: float, gap_s: float, *, domain_s: float | None = None, ip: str = "") -> None:
+    def end(
+        self, host: str, now: float, gap_s: float, *, domain_s: float | None = None, ip: str = "", slower: float = 1.0
+    ) -> None:
         """A contact ended (or was aborted) at `now`: its host waits `gap_s`, its domain `domain_s`, its address `ip_delay`.
 
-        `domain_s` absent: `pace.domain_gap_s(gap_s)`. `ip` tells apart the contacts of a trusted host.
+        `domain_s` absent: `pace.domain_gap_s(gap_s)`. `ip` tells apart the contacts of a trusted host. `slower` stretches the
+        wait of the address.
         """
         i = self._hosts.number[host]
         key = ip_key(ip) if ip else 0
@@ -203,7 +214,8 @@ class Schedule:
             flight.domain.release(now, domain_gap_s(gap_s, self._settings) if domain_s is None else domain_s)
             self._groups.serve(flight.domain, now)
         if flight.address is not None:
-            flight.address.release(now, flight.address.gap_s)
+            address_s = flight.address.gap_s
+            flight.address.release(now, None if address_s is None else address_s * slower)
             self._groups.serve(flight.address, now)
         self._hosts.stint[i] = min(self._hosts.stint[i] + 1, 255)
         self._return(i, now + max(gap_s, 0.0))
@@ -221,11 +233,13 @@ class Schedule:
         """When `ready` may next have something, parked hosts not counted; None: only `end` or `add` can bring it."""
         timer = self._groups.next_timer()
         times = [] if timer is None else [timer]
-        for heap in (self._front, self._sleepers, self._clock):
+        if self._fronts.waiting():
+            times.append(now)
+        for heap in (self._sleepers, self._clock):
             while heap and heap[0][2] != self._hosts.stamp[heap[0][1]]:
                 heappop(heap)
             if heap:
-                times.append(now if heap is self._front else heap[0][0])
+                times.append(heap[0][0])
         return max(min(times), now) if times else None
 
     def stats(self) -> ScheduleStats:
@@ -254,8 +268,7 @@ class Schedule:
             self._hosts.move(i, Place.BUSY)
             return
         if place is Place.FRONT:
-            self._arrivals += 1
-            self._rest(i, place, self._front, self._turn + _STRIDE[self._hosts.front[i]] + self._arrivals * _ARRIVAL)
+            self._fronts.stand(i)
         else:
             self._rest(i, place, self._clock if place is Place.ACTIVE else self._sleepers, self._hosts.due[i])
 

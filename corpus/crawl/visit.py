@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from corpus.crawl import breaker
 from corpus.crawl.answers import Answers, Conclusion, Undecided
 from corpus.crawl.authority import Ask, Wait
-from corpus.crawl.commit import Settlement
 from corpus.crawl.contact import Asked, Contacts, Counts, NotNow, Unresolved
 from corpus.crawl.desk import Desk, Errand
 from corpus.crawl.errands import Errands
@@ -22,6 +22,8 @@ from corpus.crawl.pace import limits, pace_of
 from corpus.crawl.ports import Ack, QueuedUrl, Settled
 from corpus.crawl.quota import Quota
 from corpus.crawl.settle import REFUSING
+from corpus.crawl.settlement import Settlement, given_up
+from corpus.crawl.slow import rest_s
 from corpus.model import Failed, Failure, Kind, UrlState
 from corpus.url.host import authority_of, host_of
 
@@ -43,11 +45,12 @@ class Visitor:
         self._tools, self._hosts, self._quota, self._settle, self._roused = tools, hosts, quota, settle, roused
         self._settings, self._clock = tools.settings, tools.clock
         self._judge = Judge(tools, hosts, quota)
-        self._answers = Answers(tools.settings, tools.optout, tools.recrawl)
+        self._answers = Answers(tools.settings, tools.optout, lambda: hosts.plan)
         self.errands = Errands(tools.settings, tools.optout, tools.book, tools.clock, hosts, settle, tools.post)
         self._contacts = Contacts(
-            tools.settings, hosts, tools.transport, tools.resolver, tools.clock, tools.claims, paused=self.errands.give_up
-        )
+            tools.settings, hosts, tools.transport, tools.resolver, tools.clock, tools.claims,
+            paused=self.errands.give_up, slower=tools.slower,
+        )  # fmt: skip
         self.starving: dict[str, int] = {}
         """Hosts that left a page in line for want of quota, with their files."""
 
@@ -59,6 +62,9 @@ class Visitor:
         """One visit of a host that the schedule holds for us."""
         desk.row = rested(desk.row, self._settings, self._clock.wall())
         try:
+            if (longer_s := rest_s(desk.row, self._tools.slower(desk.row.host), self._settings, self._clock.wall())) > 0.0:
+                self._skip(desk, longer_s)  # an order that came while its clock was running
+                return
             contact = await self._choose(desk)
             if isinstance(contact, Errand):
                 await self._ask_authority(desk, contact)
@@ -138,9 +144,10 @@ class Visitor:
         return None
 
     async def _head(self, desk: Desk) -> QueuedUrl | None:
-        if not desk.heads:
+        again = self._hosts.schedule.revisits_next
+        if not desk.heads or desk.lacks(again=again):
             await self._hosts.heads(desk)
-        queued = desk.take()
+        queued = desk.take(again=again)
         if queued is not None and self._tools.only not in {None, queued.kind}:
             desk.put_back(queued)
             return None
@@ -179,10 +186,13 @@ class Visitor:
             match await self._contacts.ask(desk, contact.found, contact.kind, contact.attempts, tuple(conditional)):
                 case NotNow():
                     desk.put_back(contact)
+                    self._rests(desk)
                 case Unresolved(failed=failed):
-                    self._unresolved(desk, contact, failed)
+                    await self._unresolved(desk, contact, failed)
                 case Asked() as asked:
                     await self._contacts.finish(desk, asked)
+                    await self._retire(desk)
+                    self._hosts.schedule.took(again=contact.again)
                     if contact.kind is Kind.PAGE and not isinstance(asked.result, Failed) and not contact.content_sha256:
                         self._hosts.count_page(desk)
                     licences = self._tools.book.licences(authority_of(contact.found))
@@ -213,20 +223,39 @@ class Visitor:
 
     def _conclude(self, desk: Desk, contact: QueuedUrl, conclusion: Conclusion) -> None:
         self.counts.pages += conclusion.state is UrlState.FETCHED and contact.kind is Kind.PAGE
-        if conclusion.park is not None:
-            self._hosts.park(desk, *conclusion.park)
         settlement = conclusion.settlement
+        if desk.row.state == "retired":  # nothing waits for a host that is given up
+            settlement = given_up(settlement, desk.row.reason)
+        elif conclusion.park is not None:
+            self._hosts.park(desk, *conclusion.park)
         if conclusion.again is not None:
             desk.put_back(conclusion.again)
         # the row may have changed while the body was read in a thread, or by the parking above
         self._settle(settlement.of(desk.row), desk)
 
-    def _unresolved(self, desk: Desk, contact: QueuedUrl, failed: Failed) -> None:
+    async def _unresolved(self, desk: Desk, contact: QueuedUrl, failed: Failed) -> None:
         """The name does not resolve to an address we may use: no contact was made, and no clock starts."""
         gap_s = pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s
         self._skip(desk, 0.0 if failed.failure is Failure.ADDRESS else gap_s)
+        wall = self._clock.wall()
+        desk.row = breaker.host_after(desk.row, breaker.failed(failed), self._settings, wall)
+        if desk.row.state == "parked":
+            self._hosts.park(desk, desk.row.reason, desk.row.due.remaining(wall))
+        await self._retire(desk)
         conclusion = self._answers.unresolved(contact, desk.row, desk.file, failed, gap_s, self._clock.wall())
         self._conclude(desk, contact, conclusion)
+
+    def _rests(self, desk: Desk) -> None:
+        """Its address is silent: where that parked the host, its row says so."""
+        if desk.row.state == "parked":
+            self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
+
+    async def _retire(self, desk: Desk) -> bool:
+        """Give up a host that has failed for days."""
+        if not breaker.is_spent(desk.row, self._clock.wall()):
+            return False
+        await self._hosts.retire(desk)
+        return True
 
     # ---- authority files
 
@@ -237,11 +266,14 @@ class Visitor:
             match await self._contacts.ask(desk, errand.url, errand.kind, tries):
                 case NotNow():
                     desk.errands.appendleft(errand)
+                    self._rests(desk)
                 case Unresolved(failed=failed):
                     await self._unasked(desk, errand, failed)
                 case Asked() as asked:
                     await self.errands.answered(desk, errand, asked.request, asked.result)
                     await self._contacts.finish(desk, asked)
+                    if await self._retire(desk):
+                        self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
         finally:
             desk.asking.discard((errand.authority, errand.kind))
 
@@ -250,7 +282,7 @@ class Visitor:
         own = errand.asker < 0 and errand.for_host == desk.row.host
         queued = await self._head(desk) if own else None
         if queued is not None:
-            self._unresolved(desk, queued, failed)
+            await self._unresolved(desk, queued, failed)
             return
         self._skip(desk, pace_of(desk.row, limits(desk.row.host, self._settings, desk.row.ips)).gap_s)
         await self.errands.answered(desk, errand, None, failed)

@@ -8,22 +8,30 @@ only keeps them supplied and never blocks on a disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from corpus.crawl.bell import Bell
-from corpus.crawl.commit import GROUP_PAGES, GROUP_S, Committed, Committer, Settlement
+from corpus.crawl.commit import GROUP_PAGES, GROUP_S, Committer
 from corpus.crawl.desk import Desk, Errand
+from corpus.crawl.gauges import Gauges
 from corpus.crawl.hosts import Hosts, InStore
 from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import Clock, FrontierStore, Request
 from corpus.crawl.quota import Quota
 from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.settlement import Committed, Settlement
 from corpus.crawl.visit import Visitor
+from corpus.errors import TryLater
 from corpus.model import FetchResult
 
 TICK_S = 0.001
+PLAN_EVERY_S = 3600.0
+"""How often visits are shared out anew by what is known of rates of change."""
+STALL_S = 1.0
+"""How long to wait before a store that refused is tried again."""
 HURRY_S = 0.02
 """With nothing in flight and no host due within this, waiting for more work to commit together gains nothing."""
 
@@ -39,12 +47,16 @@ class Progress:
     pages: int = 0
     new_pages: int = 0
     starving: bool = False
+    stalled: str = ""
+    """Why nothing can be made durable right now (a full disk, a store that does not answer); nobody is asked meanwhile."""
     requests: int = 0
     policy_requests: int = 0
     bytes_wire: int = 0
     bytes_body: int = 0
     parked: dict[str, int] = field(default_factory=dict)
     facts: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, Any] = field(default_factory=dict)
+    """For a person (`crawl.gauges`); nothing is decided by it."""
 
 
 class Worker:
@@ -66,9 +78,10 @@ class Worker:
         """`quota`: new pages this process may store; `fresh`: nobody ever contacted anything from this folder."""
         self._settings, self._files, self._committer, self._tools, self._clock = settings, files, committer, tools, clock
         self._in_store, self._tell, self._fresh = in_store, tell, fresh
-        self._hosts = Hosts(settings, files, tools.book, clock, in_store)
+        self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router.yields, tools.recrawl)
         self._quota = Quota(quota)
         self._bell, self._flush_bell = Bell(), Bell()
+        self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring)
         self._pending: list[Settlement] = []
         self._visits: set[asyncio.Task[None]] = set()
@@ -76,6 +89,7 @@ class Worker:
         self._failure: BaseException | None = None
         self._last = Committed()
         self._quiet = False
+        self._planned = clock.monotonic()
         self._known_pending: tuple[int, dict[str, int]] | None = None
         self.progress = Progress()
         self.turns = 0
@@ -103,6 +117,14 @@ class Worker:
         self._quota.deal(quota)
         self._flush_bell.ring()
 
+    async def readmitted(self, hosts: Mapping[str, int]) -> None:
+        """These hosts (with their files) have something to ask for again."""
+        for host, file in hosts.items():
+            await self._hosts.activate(host, file)
+        if hosts:
+            self._known_pending = None
+            self._bell.ring()
+
     def fail(self, error: BaseException) -> None:
         """Something of ours broke outside the loop: end with it."""
         self._failure = error
@@ -122,6 +144,7 @@ class Worker:
 
     async def run(self) -> None:
         """Visit until told to end. An error of ours in a visit or a commit ends the process with that error."""
+        await self._hosts.graded(await self._in_store(self._tools.qualities))
         await self._hosts.load(fresh=self._fresh, revisit=self._tools.recrawl is not None and self._tools.only is None)
         flusher = asyncio.create_task(self._flush_forever())
         try:
@@ -139,15 +162,19 @@ class Worker:
             raise self._failure
 
     def _start_visits(self) -> None:
-        if self._draining:
-            return
         self.turns += 1
+        if self._draining or self.progress.stalled or self._tools.paused():
+            return
         for host in self._hosts.schedule.ready(self._clock.monotonic(), self._settings.slots - len(self._visits)):
-            desk = self._hosts.desks[host]
-            desk.visits += 1
-            visit = asyncio.create_task(self._visitor.visit(desk))
+            desk = self._hosts.desks.get(host)
+            if desk is not None:
+                desk.visits += 1
+            visit = asyncio.create_task(self._visit(host, desk))
             self._visits.add(visit)
             visit.add_done_callback(self._visited)
+
+    async def _visit(self, host: str, desk: Desk | None) -> None:
+        await self._visitor.visit(desk or await self._hosts.visited(host))
 
     def _visited(self, visit: asyncio.Task[None]) -> None:
         self._visits.discard(visit)
@@ -167,7 +194,8 @@ class Worker:
         now = self._clock.monotonic()
         due = self._hosts.schedule.next_due(now)
         full = len(self._visits) >= self._settings.slots
-        wait_s = GROUP_S if due is None or full or self._draining else min(max(due - now, 0.0), GROUP_S)
+        held = due is None or full or self._draining or self.progress.stalled or self._tools.paused()
+        wait_s = GROUP_S if due is None or held else min(max(due - now, 0.0), GROUP_S)
         quiet = not self._visits and wait_s > HURRY_S
         if quiet and (self._pending or not self._quiet):
             self._flush_bell.ring()
@@ -179,6 +207,7 @@ class Worker:
     def _settle(self, settlement: Settlement, desk: Desk) -> None:
         """Hand in what a visit settled; it is durable after the next group commit (at once where a host asked for rest)."""
         desk.unsettled += 1
+        self._gauges.settled(settlement.ack, self._clock.wall())
         self._pending.append(settlement)
         if len(self._pending) >= GROUP_PAGES or (settlement.ack.host is not None and settlement.ack.host.strikes):
             self._flush_bell.ring()
@@ -192,27 +221,57 @@ class Worker:
 
     async def _flush(self) -> None:
         batch, self._pending = self._pending, []
-        self._last, woken = await self._in_store(self._commit, batch, self._clock.wall())
-        for settlement in batch:
+        rest = self._last.held > 0 and not batch and self._nothing_moves()
+        self._last = await self._patiently(self._committer.commit, batch, seal=rest)
+        woken = await self._patiently(self._wake, self._clock.wall())
+        for settlement in self._last.durable:
             self._durable(settlement)
+        for host in self._last.linked:
+            self._hosts.linked(host)
         awake = {**self._last.awake, **woken}
         if not self._quota.starving:
             awake |= self._visitor.starving
             self._visitor.starving = {}
         for host, file in awake.items():
             await self._hosts.activate(host, file)
+        for host in woken:
+            self._hosts.due_again(host)
+        await self._learn()
+        self._hosts.clear_away(self._visitor.errands.awaited)
         self._visitor.errands.overdue(self._clock.monotonic())
         if batch or awake:
             self._known_pending = None
         await self._report()
         self._bell.ring()
 
-    def _commit(self, batch: Sequence[Settlement], wall: float) -> tuple[Committed, dict[str, int]]:
-        """In the store thread: one group commit, then whatever has waited long enough."""
-        committed = self._committer.commit(batch)
+    async def _learn(self) -> None:
+        """With every segment that was sealed, what processing found of hosts since; every hour, how often pages change."""
+        if self._last.sealed:
+            await self._hosts.graded(await self._in_store(self._tools.qualities))
+        now = self._clock.monotonic()
+        if now - self._planned >= PLAN_EVERY_S:
+            self._planned = now
+            await self._hosts.replan()
+            await self._hosts.revive()
+
+    async def _patiently(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """The result of a call in the store thread. While a store has no room or does not answer, nobody new is asked, and the same
+        call is made again: what is settled waits here, and what was acknowledged is safe."""
+        while True:
+            try:
+                result = await self._in_store(partial(call, *arguments, **named))
+            except TryLater as error:
+                self.progress.stalled = str(error.what if not error.where else f"{error.where}: {error.what}")
+                self._tell(self.progress)
+                await self._clock.sleep(STALL_S)
+            else:
+                self.progress.stalled = ""
+                return result
+
+    def _wake(self, wall: float) -> dict[str, int]:
+        """In the store thread: whatever has waited long enough."""
         revisit = self._settings.until == "forever" and self._tools.recrawl is not None and self._tools.only is None
-        woken = {host: number for number, store in self._files.items() for host in store.wake(wall, revisit=revisit)}
-        return committed, woken
+        return {host: number for number, store in self._files.items() for host in store.wake(wall, revisit=revisit)}
 
     def _durable(self, settlement: Settlement) -> None:
         assert settlement.ack.host is not None, "every settlement names its host"
@@ -231,8 +290,7 @@ class Worker:
     async def _report(self) -> None:
         """Tell how far we are. Idle: nothing can happen here any more unless links or errands come from elsewhere."""
         stats = self._hosts.schedule.stats()
-        moving = stats.sleeping + stats.front + stats.active + stats.in_flight
-        nothing = not (moving or self._visits or self._pending or self._last.outbox or self._visitor.errands.away)
+        nothing = self._nothing_moves() and not (self._last.outbox or self._last.held or self._visitor.errands.away)
         p, counts = self.progress, self._visitor.counts
         waiting, p.parked = (await self._still_pending()) if nothing else (1, p.parked)
         p.pages, p.requests, p.policy_requests = counts.pages, counts.requests, counts.policy_requests
@@ -240,7 +298,15 @@ class Worker:
         p.starving = bool(self._visitor.starving)
         p.idle, p.sent, p.applied = nothing and not waiting, self._last.sent, self._last.applied
         p.facts = {"active": stats.active, "waiting": stats.sleeping + stats.waiting, "parked_hosts": stats.parked}
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        p.gauges = self._gauges.document(self._hosts.desks.values(), stats.in_flight, now, wall)
+        p.gauges |= {"statuses": dict(counts.by_status), "commit_s": round(self._last.seconds, 3)}
         self._tell(p)
+
+    def _nothing_moves(self) -> bool:
+        """Nobody is being asked and nobody's turn will come. Pages that wait for a seal need not wait longer then."""
+        stats = self._hosts.schedule.stats()
+        return not (stats.sleeping + stats.front + stats.active + stats.in_flight or self._visits or self._pending)
 
     async def _still_pending(self) -> tuple[int, dict[str, int]]:
         """(hosts and waits that this run still sees to, parked hosts by reason)."""

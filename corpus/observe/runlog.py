@@ -1,17 +1,28 @@
-"""`runs/<run>/log.jsonl`: what happened, one JSON object a line; and the same for a person on stderr."""
+"""`runs/<run>/log.jsonl`: what happened, one JSON object a line; and the same for a person on stderr.
+
+The log is bounded: numbers of a crawl that goes on are written ever more rarely, and a full file is set aside as
+`log.1.jsonl` in place of the one before it.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
-LOG_BYTES_MAX = 64 * 2**20
-"""A log stops growing here and says so: a year-long crawl must not fill the disk with words about itself."""
+from corpus.observe.live import Live
+from corpus.observe.room import if_there_is_room
+from corpus.observe.terminal import Terminal
+
+__all__ = ["LOG_BYTES_MAX", "Reporter", "RunLog", "Terminal", "told_to_all"]
+
+LOG_BYTES_MAX = 32 * 2**20
+"""A file of the log; there are at most two: a year-long crawl must not fill the disk with words about itself."""
+OFTEN_S, OFTEN_FOR_S, SELDOM_S = 1.0, 60.0, 20.0
+"""Numbers are written every second of the first minute, then every twenty."""
 
 
 class Reporter(Protocol):
@@ -20,55 +31,58 @@ class Reporter(Protocol):
     def __call__(self, event: str, **facts: Any) -> None: ...
 
 
-class RunLog:
-    """Writes events to the log, and hands them on to a terminal. The time is asked from `wall`."""
+def told_to_all(*reporters: Reporter) -> Reporter:
+    """One reporter that tells all of them."""
 
-    def __init__(self, path: Path, terminal: Reporter, *, wall: Callable[[], float] = time.time) -> None:
+    def tell(event: str, **facts: Any) -> None:
+        for reporter in reporters:
+            reporter(event, **facts)
+
+    return tell
+
+
+class RunLog:
+    """Writes events to the log, and hands them on. The time is asked from `wall`."""
+
+    def __init__(self, path: Path, onward: Reporter, *, wall: Callable[[], float] = time.time, most: int = LOG_BYTES_MAX) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._most = path, most
         self._file = path.open("a", encoding="utf-8")
-        self._terminal, self._wall = terminal, wall
+        self._onward, self._wall = onward, wall
+        self._began = wall()
+        self._numbers_at, self._asked = float("-inf"), 0
 
     def __call__(self, event: str, **facts: Any) -> None:
-        self._terminal(event, **facts)
-        if self._file.tell() < LOG_BYTES_MAX:
-            at = datetime.fromtimestamp(self._wall(), UTC).isoformat().replace("+00:00", "Z")
-            self._file.write(json.dumps({"at": at, "event": event, **facts}, ensure_ascii=False, default=str) + "\n")
-            self._file.flush()
+        self._onward(event, **facts)
+        live = facts.get("live")
+        if isinstance(live, Live):
+            if self._worth_a_line(live):
+                self._write("progress", {"stage": live.stage, **live.line()})
+        else:
+            self._write(event, facts)
 
     def close(self) -> None:
-        self._file.close()
+        with if_there_is_room():
+            self._file.close()
 
+    def _worth_a_line(self, live: Live) -> bool:
+        now = self._wall()
+        every = OFTEN_S if now - self._began < OFTEN_FOR_S else SELDOM_S
+        first = bool(live.requests) and not self._asked
+        if now - self._numbers_at < every and not first:
+            return False
+        self._numbers_at, self._asked = now, live.requests
+        return True
 
-class Terminal:
-    """Progress on stderr: a line rewritten in place on a terminal, a plain line every 20 s elsewhere."""
+    def _write(self, event: str, facts: dict[str, Any]) -> None:
+        with if_there_is_room():
+            self._append(event, facts)
 
-    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False, plain_every_s: float = 20.0) -> None:
-        self._stream: TextIO = sys.stderr if stream is None else stream
-        self._quiet, self._every = quiet, plain_every_s
-        self._live, self._last, self._open = self._stream.isatty(), 0.0, False
-
-    def __call__(self, event: str, **facts: Any) -> None:
-        if self._quiet:
-            return
-        text = " ".join([event, *(f"{key} {_short(value)}" for key, value in facts.items())])
-        if event != "progress":
-            self._line(text)
-            return
-        now = time.monotonic()
-        if self._live and now - self._last >= 0.5:
-            self._last, self._open = now, True
-            self._stream.write(f"\r\x1b[2K{text[:200]}")
-            self._stream.flush()
-        elif not self._live and now - self._last >= self._every:
-            self._last = now
-            self._line(text)
-
-    def _line(self, text: str) -> None:
-        self._stream.write(("\r\x1b[2K" if self._open else "") + text + "\n")
-        self._stream.flush()
-        self._open = False
-
-
-def _short(value: Any) -> str:
-    text = f"{value:.1f}" if isinstance(value, float) else str(value)
-    return "".join(ch if ch.isprintable() else "?" for ch in text)[:160]
+    def _append(self, event: str, facts: dict[str, Any]) -> None:
+        if self._file.tell() >= self._most:
+            self._file.close()
+            self._path.replace(self._path.with_name("log.1.jsonl"))
+            self._file = self._path.open("a", encoding="utf-8")
+        at = datetime.fromtimestamp(self._wall(), UTC).isoformat().replace("+00:00", "Z")
+        self._file.write(json.dumps({"at": at, "event": event, **facts}, ensure_ascii=False, default=str) + "\n")
+        self._file.flush()

@@ -44,6 +44,8 @@ class Summary:
     sentence: str = ""
     funnel: list[FunnelStep] = field(default_factory=list)
     fetch: FetchTotals = field(default_factory=FetchTotals)
+    freshness: dict[str, Any] = field(default_factory=dict)
+    """How fresh the pages probably are, once some were visited again; empty before."""
     cpu_s: dict[str, float] = field(default_factory=dict)
     wall_s: float = 0.0
     peak_rss_bytes: int = 0

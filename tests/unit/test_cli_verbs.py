@@ -31,10 +31,18 @@ def _c(folder: Path) -> list[str]:
     return ["-c", str(folder / "corpus.toml")]
 
 
+def _access_log(folder: Path) -> Path:
+    path = folder / "access.log"
+    path.write_text('203.0.113.9 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "CorpusBot/1 (+mailto:a@example.org)"\n')
+    return path
+
+
 LINES: dict[str, Line] = {
     "demo": lambda demo, copy, new: [["demo", "--help"]],  # the fixture ran it
     "init": lambda demo, copy, new: [["init", str(new / "fresh")]],
     "check": lambda demo, copy, new: [["check", *_c(demo.folder)]],
+    "plan": lambda demo, copy, new: [["plan", *_c(demo.folder)], ["plan", "--pages-per-host", "50", *_c(demo.folder)]],
+    "doctor": lambda demo, copy, new: [["doctor", *_c(demo.folder)]],
     "run": lambda demo, copy, new: [["run", *_c(copy)]],
     "crawl": lambda demo, copy, new: [["crawl", *_c(copy)]],
     "ingest": lambda demo, copy, new: [["ingest", str(demo.folder / "warc"), *_c(copy)]],
@@ -45,6 +53,7 @@ LINES: dict[str, Line] = {
     "why": lambda demo, copy, new: [["why", f"{demo.origins['bakery']}/sourdough.html", *_c(demo.folder)]],
     "sample": lambda demo, copy, new: [["sample", *_c(demo.folder)], ["sample", "--dropped", *_c(demo.folder)]],
     "status": lambda demo, copy, new: [["status", *_c(demo.folder)]],
+    "ctl": lambda demo, copy, new: [["ctl", "pause", *_c(copy)], ["ctl", "budget", "pages", "config", *_c(copy)]],
     "verify": lambda demo, copy, new: [["verify", *_c(demo.folder)], ["verify", "--repair", *_c(copy)]],
     "replay": lambda demo, copy, new: [["replay", "v1", *_c(demo.folder)]],
     "optout": lambda demo, copy, new: [["optout", "check", "http://example.org/a", "--header", "X-Robots-Tag: noai"]],
@@ -55,10 +64,17 @@ LINES: dict[str, Line] = {
     ],
     "bench": lambda demo, copy, new: [["bench", "language"]],
     "lookup": lambda demo, copy, new: [["lookup", "127.10.0.1", *_c(demo.folder)]],
+    "audit": lambda demo, copy, new: [["audit", str(_access_log(new))]],
+    "simulate": lambda demo, copy, new: [["simulate", "--help"], ["simulate", "politeness", "--help"]],  # their own tests run them
+    "takedown": lambda demo, copy, new: [
+        ["takedown", "add", "example.org", "--reason", "a request", *_c(copy)],
+        ["takedown", "list", *_c(copy)],
+        ["takedown", "apply", *_c(copy)],
+    ],
     "diff": lambda demo, copy, new: [["diff", "v1", "v1", *_c(demo.folder)]],
     "push": lambda demo, copy, new: [["push", "--help"]],  # its own tests have a hub to push to
     "quality": lambda demo, copy, new: [["quality", "train", "--help"]],  # its own tests train
-    "report": lambda demo, copy, new: [["report", "consent", *_c(demo.folder)]],
+    "report": lambda demo, copy, new: [["report", "consent", *_c(demo.folder)], ["report", "eu", *_c(demo.folder)], ["report", "run", *_c(demo.folder)]],
 }
 
 
