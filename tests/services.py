@@ -34,7 +34,7 @@ SERVICES: dict[str, Service] = {
     "nginx": Service(_program("nginx"), "apt-get install nginx-light"),
     "postgres": Service(lambda: any(Path("/usr/lib/postgresql").glob("*/bin/initdb")), "apt-get install postgresql-15"),
     "chromium": Service(_program("chromium"), "apt-get install chromium"),
-    "s3": Service(_package("moto"), "pip install 'moto[server]'"),
+    "s3": Service(lambda: all(_package(name)() for name in ("boto3", "moto", "nanio")), "pip install -r requirements-dev.txt"),
     "ray": Service(_package("ray"), "pip install ray"),
     "notebooks": Service(
         lambda: all(_package(name)() for name in ("nbclient", "nbformat", "ipykernel")),
@@ -42,7 +42,7 @@ SERVICES: dict[str, Service] = {
     ),
     "datatrove-filters": Service(
         lambda: all(_package(name)() for name in ("datatrove", "spacy", "tokenizers")),
-        "pip install 'datatrove[processing]' spacy, in an environment of its own: it brings a rival of fasttext-community",
+        "pip install -r requirements-interop.txt (never datatrove[processing]: it brings a rival of fasttext-community)",
     ),
     "interop": Service(
         lambda: all(_package(name)() for name in ("datasets", "datatrove", "polars")), "pip install -r requirements-interop.txt"

@@ -19,11 +19,12 @@ from corpus.export.consent_rows import judge_all
 from corpus.export.elect import elect
 from corpus.export.facts import choose_representatives, load_facts
 from corpus.export.funnel import check, funnel
-from corpus.export.measured import Places, SignalRows, require_signals
-from corpus.export.ports import ConsentJudge, ReleaseOptions, ReleasePolicy, Segment, SnapshotInputs
+from corpus.export.measured import Places, SignalRows, reduced_signals, require_signals, with_reduced
+from corpus.export.ports import HOST_LINE, ConsentJudge, ReleaseOptions, ReleasePolicy, Segment, SnapshotInputs
 from corpus.export.refusals import fall, losses
 from corpus.export.session import append, count, load, query, stream
 from corpus.export.tombstones import cover
+from corpus.export.versions import judge_versions, load_versions
 from corpus.model import FunnelStep
 from corpus.reasons import REASONS
 
@@ -54,6 +55,13 @@ class Decisions:
     consent: dict[str, int]
     older: int
     path: Path
+    versions: FunnelStep | None = None
+    """The line of older versions, where the release takes major ones."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the release: what the funnel brings out, and older versions."""
+        return self.funnel[-1].n_out + (self.versions.n_out if self.versions else 0)
 
 
 def decide(
@@ -65,9 +73,13 @@ def decide(
     path: Path,
 ) -> Decisions:
     """Decide every row and write `path`. Leaves the tables `rep`, `staged` and `elected` behind for the writer of shards."""
-    require_signals(inputs.segments, [*policy.signals, options.length_signal])
     load_facts(con, inputs)
+    if HOST_LINE in policy.cut and inputs.host_lines is None:
+        raise StoreError("the policy cuts host lines, and they were not measured", policy.name, "set filter.host_line_pages")
+    reduced = reduced_signals(con)
+    require_signals(inputs.segments, {*policy.signals, options.length_signal}.difference(reduced))
     choose_representatives(con, str(inputs.clusters))
+    load_versions(con, inputs.versions)
     apply_policy(con, inputs, policy, options)
     judge_all(con, inputs, judge, options.batch)
     cover(con, inputs.tombstones)
@@ -78,17 +90,29 @@ def decide(
     con.execute("UPDATE staged SET stage = 'exported', reason = '' WHERE stage IS NULL")
     steps = funnel(con)
     check(steps, count(con, "SELECT count(*) FROM staged WHERE reason = ''"))
-    _known_reasons(steps)
+    versions = _versions(con, options)
+    _known_reasons((*steps, *([versions] if versions else [])))
     older = _write(con, path)
     rules = dict(con.execute("SELECT drop_rule, count(*) FROM staged WHERE reason = 'quality' GROUP BY 1 ORDER BY 1").fetchall())
-    consent = dict(con.execute("SELECT use, count(*) FROM staged WHERE reason = '' GROUP BY 1 ORDER BY 1").fetchall())
-    return Decisions(steps, rules, losses(con), consent, older, path)
+    consent = dict(con.execute("SELECT use, count(*) FROM released WHERE reason = '' GROUP BY 1 ORDER BY 1").fetchall())
+    return Decisions(steps, rules, losses(con), consent, older, path, versions)
+
+
+def _versions(con: duckdb.DuckDBPyConnection, options: ReleaseOptions) -> FunnelStep | None:
+    """Judge the older versions (there are none unless the release wants them)."""
+    drop = {"drop_gone": options.gone == "drop", "fall": options.cluster == "drop"}
+    step = judge_versions(con, all_languages=not options.languages, **drop)
+    return step if options.versions == "major" else None
 
 
 def apply_policy(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs, policy: ReleasePolicy, options: ReleaseOptions) -> None:
     """Create `verdicts`: the policy's word on each representative with text, some ten thousand rows at a time."""
     load(con, "verdicts", VERDICTS.empty_table())
-    places = query(con, "SELECT file_no, row_no FROM rep WHERE outcome = 'ok' ORDER BY file_no, row_no")
+    places = query(
+        con,
+        "SELECT file_no, row_no FROM (SELECT file_no, row_no FROM rep WHERE outcome = 'ok' UNION ALL SELECT file_no, row_no FROM older)"
+        " ORDER BY file_no, row_no",
+    )
     files, rows = np.asarray(places["file_no"]), np.asarray(places["row_no"]).astype(np.int64)
     held: list[pa.Table] = []
     for number, segment in enumerate(inputs.segments):
@@ -97,7 +121,8 @@ def apply_policy(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs, policy:
             held.append(_measured(segment, rows[low:high], policy, options))
         last = number + 1 == len(inputs.segments)
         if held and (last or sum(map(len, held)) >= _POLICY_ROWS):
-            _run_policy(con, policy, options, pa.concat_tables(held, promote_options="default"))
+            measured = pa.concat_tables(held, promote_options="default")
+            _run_policy(con, policy, options, with_reduced(con, measured, policy.signals))
             held = []
 
 
@@ -160,10 +185,11 @@ def _known_reasons(steps: tuple[FunnelStep, ...]) -> None:
 
 _DECISIONS = """
 SELECT a.id, a.url_id, a.url, a.host, a.domain, a.crawl_id, a.fetched_at, a.file_path, a.warc_offset, s.url_id IS NOT NULL AS latest,
-    coalesce(s.stage, 'exported') AS stage, coalesce(s.reason, 'older-version') AS reason, s.drop_rule, s."measured", s."limit", s.keep,
-    s.access, s.use, s.evidence_digest, s.checked_at, s.stale, s.refusing_domain, s.cluster_id, s.cluster_size, s.center,
-    s.similarity, e.keep_id, e.keep_url, a.language, s.chars
+    coalesce(r.stage, 'exported') AS stage, coalesce(r.reason, 'older-version') AS reason, r.drop_rule, r."measured", r."limit", r.keep,
+    r.access, r.use, r.evidence_digest, r.checked_at, r.stale, s.refusing_domain, r.cluster_id, r.cluster_size, s.center,
+    s.similarity, e.keep_id, e.keep_url, a.language, r.chars
 FROM facts a
+LEFT JOIN released r ON r.file_no = a.file_no AND r.row_no = a.row_no
 LEFT JOIN staged s ON s.file_no = a.file_no AND s.row_no = a.row_no
 LEFT JOIN elected e ON e.cluster_id = s.cluster_id
 ORDER BY a.domain, a.url, a.id, a.fetched_at, a.file_path, a.warc_offset, a.file_no, a.row_no

@@ -5,9 +5,10 @@ Both the policy and the writer of shards read them here, so the alignment of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.errors import StoreError
-from corpus.export.ports import Segment
+from corpus.export.ports import HOST_LINES, Segment
+from corpus.export.session import query
 
 Places = npt.NDArray[np.int64]
 
@@ -24,11 +26,12 @@ class SignalRows:
     """The signals of one segment, reachable by documents row number."""
 
     def __init__(self, segment: Segment, columns: Sequence[str] | None = None) -> None:
-        documents = pq.ParquetFile(segment.documents).read(columns=["id", "outcome"])
+        documents = pq.ParquetFile(segment.documents).read(columns=["id", "outcome"], use_threads=False)
         good = np.asarray(pc.equal(documents["outcome"], "ok"))
         source = pq.ParquetFile(segment.signals)
         names = source.schema_arrow.names
-        self.table = source.read(columns=None if columns is None else ["id", *(c for c in columns if c in names and c != "id")])
+        wanted = None if columns is None else ["id", *(c for c in columns if c in names and c != "id")]
+        self.table = source.read(columns=wanted, use_threads=False)  # narrow columns: starting threads costs more than they do
         if not self.table["id"].equals(documents["id"].filter(pa.array(good))):
             raise StoreError("signals and documents differ in their rows", str(segment.signals), "run corpus verify --repair")
         self._at = np.cumsum(good) - 1
@@ -56,7 +59,38 @@ def read_rows(path: Path, rows: Places, columns: Sequence[str], batch: int) -> I
         start = stop
 
 
-def require_signals(segments: Sequence[Segment], wanted: Sequence[str]) -> None:
+def reduced_signals(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Signals that the whole snapshot was asked for: the columns of the table `host_lines` beyond its spans."""
+    columns = [str(row[0]) for row in con.execute("DESCRIBE host_lines").fetchall()]
+    return [name for name in columns if name not in HOST_LINES.names]
+
+
+def with_reduced(con: duckdb.DuckDBPyConnection, measured: pa.Table, wanted: Sequence[str]) -> pa.Table:
+    """Measured rows (with their `id`) and beside them those of `wanted` that only the whole snapshot could tell; NULL where it did not."""
+    names = [name for name in reduced_signals(con) if name in wanted]
+    if not names:
+        return measured
+    con.register("asked", measured.append_column("place", pa.array(np.arange(len(measured)))))
+    try:
+        columns = ", ".join(f'h."{name}"' for name in names)
+        return query(
+            con, f"SELECT a.* EXCLUDE (place), {columns} FROM asked a LEFT JOIN host_lines h ON h.id = a.id ORDER BY a.place"
+        )
+    finally:
+        con.unregister("asked")
+
+
+def host_spans(con: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> dict[str, list[tuple[int, int]]]:
+    """The spans of lines that the host repeats, of these documents."""
+    con.register("asked", pa.table({"id": ids}))
+    try:
+        rows = con.execute("SELECT id, starts, ends FROM host_lines SEMI JOIN asked USING (id) WHERE len(starts) > 0").fetchall()
+    finally:
+        con.unregister("asked")
+    return {name: list(zip(starts, ends, strict=True)) for name, starts, ends in rows}
+
+
+def require_signals(segments: Sequence[Segment], wanted: Iterable[str]) -> None:
     """Stop when a segment was measured without a signal that the policy names."""
     for segment in segments:
         names = set(pq.ParquetFile(segment.signals).schema_arrow.names)

@@ -36,6 +36,11 @@ FRONTIER = pa.schema([("url", pa.string()), ("gone", pa.bool_()), ("visited_at",
 """What the frontier knows of a URL beyond its documents: gone by now, and its latest visit (304s included)."""
 
 
+HOST_LINES = pa.schema([("id", pa.string()), ("starts", pa.list_(pa.int32())), ("ends", pa.list_(pa.int32()))])
+"""Of each text its spans of the kind `HOST_LINE`; every further column is a signal of that text, named as policies name it."""
+HOST_LINE = "host-line"
+
+
 class ConsentJudge(Protocol):
     """Both verdicts on URLs, from the consent log up to the snapshot's watermark and from each page's own signals. Offline."""
 
@@ -100,11 +105,21 @@ class SnapshotInputs:
     segments: tuple[Segment, ...]
     clusters: Path
     pairs: Path | None = None
+    host_lines: Path | None = None
+    """Signals and spans that only the whole snapshot could tell (columns of `HOST_LINES` and the signals); None: not measured."""
     frontier: pa.Table = field(default_factory=FRONTIER.empty_table)
     tombstones: pa.Table = field(default_factory=TOMBSTONES.empty_table)
+    purged: pa.Table = field(default_factory=TOMBSTONES.empty_table)
+    """Further removals that holders of older copies must follow, and that forbid nothing: a page that was gone may come back."""
+    versions: Path | None = None
+    """Older versions (`filter.versions.VERSIONS`), where the release takes major ones too."""
     identity: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     """The configuration file to put beside the release; empty for none."""
+    turned_away: Mapping[str, int] | None = None
+    """URLs that were not asked for, or whose answer was dropped, because of what their sites said; by reason. None: not recorded."""
+    protocols: Sequence[str] = ()
+    """The signals that were honoured under the settings of the snapshot, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,7 @@ class ReleaseOptions:
     languages: tuple[str, ...] = ()
     shard_bytes: int = 256 * 2**20
     validation: float = 0.0
+    versions: Literal["newest", "major"] = "newest"
     gone: Literal["drop", "keep"] = "drop"
     by_language: bool = False
     keep: Literal["longest", "newest", "oldest", "best"] = "longest"
@@ -131,6 +147,8 @@ class ReleaseOptions:
     """Parts of the card that a person wrote (`corpus.export.words.PARTS`), and `repo`, where it will be published."""
     previous: str = ""
     """The manifest (JSON) of the release before this one, for the card's list of changes; empty for none."""
+    previous_shards: Sequence[Path] = ()
+    """Its shards, to count what came and went; the manifest names their digests, so they are no further input."""
 
     memory: int = 4 * 10**9
     threads: int = 1

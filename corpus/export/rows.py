@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.export.edits import cut_column, spans_by_id
-from corpus.export.measured import SignalRows, read_rows
-from corpus.export.ports import ReleasePolicy, Segment, TokenCounter
+from corpus.export.measured import SignalRows, host_spans, read_rows, with_reduced
+from corpus.export.ports import HOST_LINE, ReleasePolicy, Segment, TokenCounter
 from corpus.export.schema import CONSENT_STRUCT, COPIED
 from corpus.export.session import query
 from corpus.model import SCHEMA_VERSION
@@ -44,8 +44,11 @@ class RowMaker:
             decided = kept.slice(at, len(part))
             at += len(part)
             cuts = {} if spans is None else spans_by_id(spans, self.policy.cut, documents["id"].combine_chunks())
+            for name, found in (host_spans(con, documents["id"]) if HOST_LINE in self.policy.cut else {}).items():
+                cuts.setdefault(name, []).extend(found)
             text = cut_column(documents["text"], documents["id"], cuts)
-            yield np.asarray(decided["position"]), self._rows(documents, text, signals.take(part), decided)
+            measured = with_reduced(con, signals.take(part), self.schema.field("signals").type.names)
+            yield np.asarray(decided["position"]), self._rows(documents, text, measured, decided)
 
     def _rows(self, documents: pa.Table, text: pa.ChunkedArray, signals: pa.Table, decided: pa.Table) -> pa.Table:
         size = len(documents)

@@ -2,8 +2,9 @@
 
 The model sees up to `SAMPLE` characters from three places of the text, without digits, addresses and line breaks. Its
 answer counts only if the language is written in the script that the text is written in; a script that one language owns
-decides by itself. Short and non-linguistic text is `und`: a wrong label costs more than none. Scores are rounded, so that
-the last bits of a sum never reach a file.
+decides by itself. Beside the vendored model CLD2 is asked (`second_opinion`), and small languages are told from their large
+neighbours by words of their own (`lookalikes`); a model by path answers alone. Short, mixed and non-linguistic text is `und`:
+a wrong label costs more than none. Scores are rounded, so that the last bits of a sum never reach a file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ import numpy as np
 from corpus.errors import UsageError
 from corpus.filter.charclass import SCRIPTS, tables
 from corpus.filter.languages import UNDETERMINED, code_of_label, normalise_language, table
+from corpus.filter.lookalikes import own_letters, told_apart
+from corpus.filter.second_opinion import VERSION, ask, mixed, weigh
 
 __all__ = ["Language", "detect_language", "detect_languages", "model_digest", "normalise_language"]
 
@@ -53,9 +56,13 @@ class Language:
 
 _OWNED: Final = {
     "Thai": "th", "Laoo": "lo", "Khmr": "km", "Mymr": "my", "Hang": "ko", "Armn": "hy", "Grek": "el", "Sinh": "si", "Gujr": "gu", "Guru": "pa", "Taml": "ta",
-    "Telu": "te", "Knda": "kn", "Mlym": "ml", "Orya": "or", "Tibt": "bo", "Thaa": "dv", "Hira": "ja", "Kana": "ja",
+    "Telu": "te", "Knda": "kn", "Mlym": "ml", "Orya": "or", "Tibt": "bo", "Thaa": "dv", "Hira": "ja", "Kana": "ja", "Mong": "mn", "Ethi": "am", "Cher": "chr",
 }  # fmt: skip
 """Scripts whose text is nearly always in one language: the answer where the model has none that fits."""
+_ARABIC: Final = {"ku": "ckb", "az": "azb"}
+"""Macro-languages whose member is told by the Arabic script."""
+_TOLD_APART: Final = 0.5
+"""The score of an answer that letters or words gave."""
 _EAST_ASIAN = frozenset({"Hani", "Hira", "Kana", "Bopo"})
 _DENSE = frozenset({*_OWNED, *_EAST_ASIAN}) - {"Grek", "Armn"}
 assert all(code in table() for code in _OWNED.values()), "an owned script names an unknown language"
@@ -75,9 +82,12 @@ def _model(path: str | None) -> Any:
 
 @functools.cache
 def model_digest(path: str | None = None) -> str:
-    """SHA-256 (hex) of the model file, part of every stage key."""
-    where = Path(path) if path else Path(str(files("corpus.filter").joinpath("models/lid.176.ftz")))
-    return hashlib.sha256(where.read_bytes()).hexdigest()
+    """SHA-256 (hex) of what answers, part of every stage key: the model file, and beside the vendored one all that is asked too."""
+    if path:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    own = files("corpus.filter")
+    parts = [own.joinpath("models/lid.176.ftz").read_bytes(), own.joinpath("data/lookalikes.toml").read_bytes(), VERSION.encode()]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 def _sample(text: str) -> str:
@@ -124,6 +134,7 @@ def _fits(code: str, script: str) -> bool:
 
 
 def _decide(labels: Iterable[str], scores: Iterable[float], script: str, letters: int, clear: bool) -> Language:
+    """The model's answer, as far as the script allows it."""
     shown = {"Hira": "Jpan", "Hani": "Hani"}.get(script, script)
     needed = MIN_LETTERS_OWN_SCRIPT if script in _DENSE else MIN_LETTERS
     if letters < needed or not clear:
@@ -137,16 +148,41 @@ def _decide(labels: Iterable[str], scores: Iterable[float], script: str, letters
     return Language(owned, 0.5, shown) if owned else Language(UNDETERMINED, 0.0, shown)
 
 
+def _advised(answer: Language, sample: str, script: str, letters: int, clear: bool) -> Language:
+    """The answer after everybody was heard. A language that neither names, or that is not written in this script, never wins."""
+    if not clear or letters < (MIN_LETTERS_OWN_SCRIPT if script in _DENSE else MIN_LETTERS):
+        return answer
+    own = own_letters(sample, script)
+    if own is not None:
+        return Language(own, max(answer.score, _TOLD_APART), answer.script)
+    code = _ARABIC.get(answer.code, answer.code) if script == "Arab" else answer.code
+    opinion = ask(sample)
+    if mixed(code, answer.score, opinion):
+        return Language(UNDETERMINED, 0.0, answer.script)
+    if opinion.code != UNDETERMINED and not _fits(opinion.code, script):
+        opinion = replace(opinion, code=UNDETERMINED)
+    heard = weigh(code, answer.score, opinion, len(sample))
+    told = told_apart(sample, heard)
+    if told == answer.code:
+        return answer
+    score = max(
+        _TOLD_APART, answer.score if told == code else round(opinion.share / 100, _DIGITS_PLACES) if told == opinion.code else 0.0
+    )
+    return Language(told, score, answer.script)
+
+
 def detect_languages(texts: Sequence[str], model: str | None = None) -> list[Language]:
     """The language of each text, in order; one call of the model for all of them."""
     samples = [_sample(text) for text in texts]
     scripts = [_main_script(sample) for sample in samples]
+    vendored = model is None
     asked = [index for index, (_, letters, _) in enumerate(scripts) if letters >= MIN_LETTERS_OWN_SCRIPT]
     result = [_decide((), (), *script) if script[1] < MIN_LETTERS_OWN_SCRIPT else None for script in scripts]
     if asked:
         labels, scores = _model(model).predict([samples[index] for index in asked], k=_CANDIDATES)
         for index, names, values in zip(asked, labels, scores, strict=True):
-            result[index] = _decide(names, values, *scripts[index])
+            answer = _decide(names, values, *scripts[index])
+            result[index] = _advised(answer, samples[index], *scripts[index]) if vendored else answer
     return [language for language in result if language is not None]
 
 

@@ -22,6 +22,7 @@ from corpus.filter.languages import normalise_language
 from corpus.filter.policy import EXTRA_SIGNALS, LIMITS, Policy, Range, Rule
 from corpus.filter.policy_sql import MAX_RULES
 from corpus.filter.signals import SIGNALS
+from corpus.filter.signals_reduced import HOST_LINES_KEY, REDUCED, REDUCED_KINDS
 from corpus.filter.signals_sourced import SOURCED
 from corpus.filter.spans import GROUPS, KINDS
 
@@ -53,6 +54,7 @@ class Known:
     def fault(self, name: str) -> tuple[str, str] | None:
         """(what is wrong, hint) of a signal's name; None when a rule may speak of it."""
         kinds = {**{n: s.type for n, s in SIGNALS.items()}, **{n: s.signal.type for n, s in SOURCED.items()}, **self.own}
+        kinds |= {name: signal.type for name, signal in REDUCED.items()}
         if name not in kinds and name not in EXTRA_SIGNALS:
             near = difflib.get_close_matches(name, [*kinds, *EXTRA_SIGNALS], n=1)
             hint = (
@@ -63,10 +65,14 @@ class Known:
             return f"unknown signal {name!r}", hint
         if kinds.get(name) == "string":
             return f"the signal {name!r} is text, and a rule compares numbers", "use the count beside it"
-        source = SOURCED.get(name)
-        if source is not None and self.keys is not None and source.key not in self.keys:
-            return f"the signal {name!r} is not measured, so the rule would keep everything", f"set {source.key}"
+        key = HOST_LINES_KEY if name in REDUCED else SOURCED[name].key if name in SOURCED else None
+        if key is not None and self.keys is not None and key not in self.keys:
+            return f"the signal {name!r} is not measured, so the rule would keep everything", f"set {key}"
         return None
+
+    def unmeasured(self, kind: str) -> bool:
+        """Whether spans of this kind are known not to be measured."""
+        return kind in REDUCED_KINDS and self.keys is not None and HOST_LINES_KEY not in self.keys
 
 
 def read_policy(name_or_path: str, known: Known, *, beside: Path | None = None, depth: int = 0) -> Policy:
@@ -163,6 +169,10 @@ class _Reader:
         for name in names:
             if name in GROUPS:
                 kinds += GROUPS[name]
+            elif self._signals.unmeasured(name):
+                self._fail(
+                    f"spans of kind {name!r} are not measured, so nothing would be cut", "", "cut", f"set {HOST_LINES_KEY}"
+                )
             elif name in KINDS:
                 kinds.append(name)
             else:

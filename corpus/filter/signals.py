@@ -66,7 +66,8 @@ _GOPHER, _C4, _FINEWEB, _DCLM, _OWN, _NEMO = (
     "corpus",
     "NeMo Curator",
 )
-_TOKENS = "tokens are UAX #29-like here, spaCy's or NLTK's in datatrove, white-space pieces in dolma"
+_TOKENS = "tokens are white-space pieces with their marks apart, as spaCy's in datatrove but by fewer rules; bare pieces in dolma"
+_WORDS = "words are UAX #29-like here, spaCy's tokens in datatrove, white-space pieces in dolma"
 _LINES = "lines end at newlines only; splitlines() elsewhere also cuts at form feeds and U+2028"
 _NO_MARK = "as FineWeb runs C4: without the rule about end marks"
 
@@ -75,9 +76,9 @@ SIGNALS: Final[dict[str, Signal]] = {
     "chars": _int("code points of the whole text", _OWN),
     "tokens": _int("tokens, punctuation included", _OWN, _TOKENS),
     "words": _int(
-        "tokens with a character that is no punctuation, symbol or control",
+        "UAX #29 words: with a character that is no punctuation, symbol or control",
         _GOPHER,
-        _TOKENS + "; a Han character, a Thai cluster is a token",
+        _WORDS + "; a Han character, a Thai cluster is a word",
     ),
     "distinct_words": _int("different words, case folded", _OWN),
     "sentences": _int(

@@ -14,6 +14,7 @@ import numpy as np
 from corpus.filter.charclass import DIGIT, UPPER
 from corpus.filter.lines import Flags, Lines
 from corpus.filter.signals_lines import C4, Dclm
+from corpus.filter.signals_reduced import REDUCED_KINDS
 from corpus.filter.spans_pii import FEWEST_DIGITS, LONGEST_NUMBER, PII_KINDS, Hints, Span, pii
 from corpus.filter.tokens import I64, Chunk
 
@@ -32,6 +33,7 @@ LINE_KINDS: Final = {
 }
 KINDS: Final[dict[str, str]] = {
     **LINE_KINDS,
+    **REDUCED_KINDS,
     "email": "an e-mail address",
     "phone": "a phone number",
     "ipv4": "a public IPv4 address",

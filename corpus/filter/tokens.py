@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.filter.charclass import UPPER, tables
+from corpus.filter.pieces import piece_starts
 from corpus.filter.segment import token_starts
 
 CHUNK_CHARS = 1 << 18
@@ -108,36 +109,38 @@ class Chunk:
         return np.diff(self.bounds) - 1
 
     @functools.cached_property
+    def _segments(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        return token_starts(self.codes, self.flags)
+
+    @functools.cached_property
     def tokens(self) -> Tokens:
-        """All tokens, symbols included, hashed as written."""
-        begins, blank = token_starts(self.codes, self.flags)
-        cuts = np.flatnonzero(begins | blank)
-        mine = begins[cuts]
-        at = np.flatnonzero(mine)
+        """All tokens as rules count them (`pieces`), punctuation included, hashed as written."""
+        starts, blank = self._segments
+        begins = piece_starts(self.codes, self.flags, starts, blank)
+        cuts, at, rank = self._cuts(begins, blank)
         start, end = cuts[at], cuts[at + 1]  # the array ends with a newline, so a cut always follows
-        rank = np.maximum.reduceat(tables().rank.take(self.codes), cuts)[at]
         first = np.searchsorted(start, self.bounds)
-        doc = np.repeat(np.arange(len(self)), np.diff(first))
-        return Tokens(start, end, doc, rank, hash_spans(self.codes, cuts)[at], first)
+        return Tokens(start, end, self._documents(first), rank[at], hash_spans(self.codes, cuts)[at], first)
 
     @functools.cached_property
     def words(self) -> Tokens:
-        """Tokens with at least one character that is no punctuation, hashed in lower case: what near-duplicates see."""
-        every = self.tokens
-        keep = np.flatnonzero(every.rank > 0)
-        start, end = every.start[keep], every.end[keep]
-        hashes = every.hash[keep]
-        big = (
-            np.flatnonzero(np.maximum.reduceat((self.flags & UPPER) != 0, np.stack((start, end), 1).ravel())[::2])
-            if len(keep)
-            else keep
-        )
-        if len(big):
-            lengths = end[big] - start[big]
-            bounds = np.cumsum(lengths) - lengths
-            where = np.arange(int(lengths.sum())) + np.repeat(start[big] - bounds, lengths)
-            hashes[big] = hash_spans(tables().lower.take(self.codes.take(where)), bounds)
-        return Tokens(start, end, every.doc[keep], every.rank[keep], hashes, np.searchsorted(keep, every.bounds))
+        """UAX #29 words (`segment`) with a character that is no punctuation, hashed in lower case: what near-duplicates see."""
+        cuts, at, rank = self._cuts(*self._segments)
+        at = at[rank[at] > 0]
+        start, end = cuts[at], cuts[at + 1]
+        lower = self.codes.copy()
+        upper = np.flatnonzero((self.flags & UPPER) != 0)
+        lower[upper] = tables().lower.take(self.codes[upper])
+        first = np.searchsorted(start, self.bounds)
+        return Tokens(start, end, self._documents(first), rank[at], hash_spans(lower, cuts)[at], first)
+
+    def _cuts(self, begins: NDArray[np.bool_], blank: NDArray[np.bool_]) -> tuple[I64, I64, NDArray[np.uint8]]:
+        """Where tokens and blanks begin, which of these are tokens, and the rank of each."""
+        cuts = np.flatnonzero(begins | blank)
+        return cuts, np.flatnonzero(begins[cuts]), np.maximum.reduceat(tables().rank.take(self.codes), cuts)
+
+    def _documents(self, first: I64) -> I64:
+        return np.repeat(np.arange(len(self)), np.diff(first))
 
     @functools.cached_property
     def newlines(self) -> I64:

@@ -30,12 +30,13 @@ import pyarrow as pa
 
 from corpus.errors import CorpusError, UsageError
 from corpus.filter.signals import SIGNALS, SignalType
+from corpus.filter.signals_reduced import REDUCED
 from corpus.filter.signals_sourced import SOURCED
 
 KEY: Final = "filter.rules"
 GROUP: Final = "corpus.signals"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_TAKEN = frozenset({"id", "language", "language_score", *SIGNALS, *SOURCED})
+_TAKEN = frozenset({"id", "language", "language_score", *SIGNALS, *SOURCED, *REDUCED})
 _ARROW = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
 _PYTHON: dict[str, tuple[type, ...]] = {"int64": (int,), "double": (int, float), "string": (str,)}
 

@@ -1,14 +1,16 @@
 """Our decisions beside datatrove's, rule by rule, on a thousand real English texts; and the time both take.
 
-Two readings: over the same tokens every rule must agree, which shows that the rules are the same. With datatrove's own
-tokens (spaCy's) rules that do not count tokens must agree too; the others may differ where a text lies near a limit. Every
-class of differences stands in `filter_datatrove_differences.json` with its cause. Write it anew after a meant change:
-`python -m tests.interop.test_filter_datatrove`.
+Two readings: over the same tokens every rule agrees, which shows that the rules are the same; and with datatrove's own tokens
+(spaCy's) every rule agrees in at least 99.5 % of documents. Each document that differs stands in
+`filter_datatrove_differences.json` with its cause. Write it anew after a meant change:
+`python -m tests.interop.test_filter_datatrove` (three minutes).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -31,23 +33,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests" / "conformance" / "filter_datatrove_differences.json"
 NUMBER = 1000
 AGREE = 0.995
-TOKEN_RULES = frozenset(
-    [
-        "gopher_words",
-        "gopher_word_length",
-        "gopher_alphabetic",
-        "gopher_stop_words",
-        "gopher_hashes+gopher_ellipses",
-        "fineweb_newlines",
-    ]
-    + [f"gopher_top_{n}gram" for n in (2, 3, 4)]
-    + [f"gopher_dup_{n}gram" for n in range(5, 11)]
-)
-"""Rules that count tokens."""
+EVERY = 10
+"""The fast test judges each tenth text by datatrove, whose chain takes 0.15 s a text; the slow one all."""
 SENTENCE_RULES = frozenset({"c4_sentences", "c4_open_sentences"})
 CAUSES = {
-    "tokens": "tokens: UAX #29 words and single symbols here, spaCy's prefixes, suffixes, infixes and abbreviation lists there ('U.S.-', 'print(x', "
-    '\'COVID-19\', "it" "\'s"); a document flips where its share lies near the limit. With the same tokens the rule agrees.',
+    "tokens": "tokens: a few token boundaries in a thousand differ (emoticons, clitics and abbreviations of spaCy's exception list that are "
+    "not in ours); a document flips where its share lies at the limit. With the same tokens the rule agrees.",
     "sentences": "sentences: end marks, initials and lower-case continuations here, spaCy's sentencizer there; flips at four or five sentences",
 }
 pytestmark = pytest.mark.needs("interop")
@@ -55,23 +46,26 @@ pytestmark = pytest.mark.needs("interop")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """For one rule: documents both judged, dropped by ours only, dropped by theirs only, and how far these lay from the limit."""
+    """For one rule: documents both judged, places of those that only ours or only theirs drops, and how far from the limit
+    the farthest of them lies, relative to it."""
 
     documents: int
-    ours_only: int
-    theirs_only: int
+    ours_only: tuple[int, ...]
+    theirs_only: tuple[int, ...]
     farthest: float
 
     @property
     def agreement(self) -> float:
-        return 1 - (self.ours_only + self.theirs_only) / self.documents
+        return 1 - (len(self.ours_only) + len(self.theirs_only)) / self.documents
 
 
+@functools.lru_cache(maxsize=4)
 def our_tokens(text: str, language: str = "") -> list[str]:
     part = chunk([text])
     return ["".join(map(chr, part.codes[a:b])) for a, b in zip(part.tokens.start, part.tokens.end, strict=True)]
 
 
+@functools.lru_cache(maxsize=4096)
 def our_sentences(text: str, language: str = "") -> list[str]:
     from corpus.filter.lines import lines
 
@@ -96,14 +90,15 @@ def compare(texts: list[str]) -> dict[str, Compared]:
     bits, distances = _ours(texts)
     found = {}
     judges = rules()
-    said = [{name: drops(text) for name, drops in judges.items()} for text in texts]  # text by text: it caches the last tokens
+    answers = [{name: drops(text) for name, drops in judges.items()} for text in texts]  # text by text: it caches the last tokens
     for name in judges:
         parts = name.split("+")
         ours = [any(bits[part][at] for part in parts) for at in range(len(texts))]
-        theirs = [answers[name] for answers in said]
+        theirs = [answer[name] for answer in answers]
         apart = [at for at in range(len(texts)) if ours[at] != theirs[at]]
         farthest = max((min(distances[part][at] for part in parts) for at in apart), default=0.0)
-        found[name] = Compared(len(texts), sum(ours[at] for at in apart), sum(theirs[at] for at in apart), round(farthest, 4))
+        only = [tuple(at for at in apart if said[at]) for said in (ours, theirs)]
+        found[name] = Compared(len(texts), *only, round(farthest, 4))
     return found
 
 
@@ -132,25 +127,49 @@ def texts(test_data: Path) -> list[str]:
 
 
 def test_over_the_same_tokens_every_rule_agrees(texts: list[str]) -> None:
-    """Same tokens and sentences in, same decisions out, in 99.5 % of documents for every rule: the rules are the same ones."""
-    sample = texts[:: max(len(texts) // 300, 1)]
+    """Same tokens and sentences in, same decisions out for every rule: the rules are the same ones."""
+    sample = texts[:: max(len(texts) // 100, 1)]
     with same_tokens():
         found = compare(sample)
     assert {name: row.agreement for name, row in found.items() if row.agreement < AGREE} == {}
 
 
-@pytest.mark.needs("datatrove-filters")
-def test_decisions_with_datatroves_own_tokens_are_the_recorded_ones(texts: list[str]) -> None:
-    """Rules that count no tokens agree in 99.5 %; every other difference stands in the table with its cause, and none is new."""
+def _as_recorded(found: dict[str, Compared], places: range) -> None:
+    """Every difference is one of the table's, and the table has no other at these places."""
     known = json.loads(TABLE.read_text("utf-8"))
-    found = compare(texts)
-    assert {name: row for name, row in found.items() if name not in TOKEN_RULES and row.agreement < AGREE} == {}
     for name, row in found.items():
-        differ = row.ours_only + row.theirs_only
-        if differ and len(texts) == NUMBER:
-            assert name in known["rules"], f"{name} differs in {differ} documents, and no cause is recorded"
-            assert differ <= known["rules"][name]["ours_only"] + known["rules"][name]["theirs_only"], name
-            assert known["causes"][known["rules"][name]["cause"]]
+        said = known["rules"].get(name, {"ours_only": [], "theirs_only": [], "cause": "tokens"})
+        for side, apart in (("ours_only", row.ours_only), ("theirs_only", row.theirs_only)):
+            assert [places[at] for at in apart] == [at for at in said[side] if at in places], (name, side)
+        assert known["causes"][said["cause"]]
+
+
+@pytest.mark.needs("datatrove-filters")
+def test_every_tenth_decision_with_datatroves_own_tokens_is_the_recorded_one(texts: list[str]) -> None:
+    """Each rule over a tenth of the texts: the documents that differ are those of the table, and no other."""
+    if len(texts) < NUMBER:
+        pytest.skip(f"{len(texts)} of {NUMBER} texts are here: make bench-data, and CORPUS_TEST_DATA")
+    _as_recorded(compare(texts[::EVERY]), range(0, NUMBER, EVERY))
+
+
+@pytest.mark.slow
+@pytest.mark.needs("datatrove-filters")
+def test_every_rule_decides_as_datatrove_does_in_995_of_a_thousand_documents(texts: list[str]) -> None:
+    """The promise itself: 1,000 real texts, datatrove's own tokens, at least 99.5 % equal decisions a rule; each other one is known."""
+    assert len(texts) == NUMBER
+    found = compare(texts)
+    assert {name: row.agreement for name, row in found.items() if row.agreement < AGREE} == {}
+    _as_recorded(found, range(NUMBER))
+
+
+def test_the_table_itself_keeps_the_promise() -> None:
+    """What is committed says 1,000 texts, and no rule with more than five of them."""
+    known = json.loads(TABLE.read_text("utf-8"))
+    assert known["texts"] == NUMBER
+    assert {
+        name for name, row in known["rules"].items() if len(row["ours_only"]) + len(row["theirs_only"]) > (1 - AGREE) * NUMBER
+    } == set()
+    assert {row["cause"] for row in known["rules"].values()} <= set(known["causes"])
 
 
 @pytest.mark.needs("datatrove-filters")
@@ -175,13 +194,14 @@ def write_table(texts: list[str]) -> None:
     """Write the committed table from today's differences."""
     rows: dict[str, Any] = {}
     for name, row in compare(texts).items():
-        if row.ours_only + row.theirs_only:
+        if row.ours_only or row.theirs_only:
             cause = "sentences" if name in SENTENCE_RULES else "tokens"
             rows[name] = {
-                "agreement": round(row.agreement, 4), "ours_only": row.ours_only, "theirs_only": row.theirs_only,
+                "agreement": round(row.agreement, 4), "ours_only": list(row.ours_only), "theirs_only": list(row.theirs_only),
                 "farthest_from_limit": row.farthest, "cause": cause,
             }  # fmt: skip
-    facts = {"texts": len(texts), "datatrove": "0.10.0", "spacy": "3.8.18", "causes": CAUSES, "rules": rows}
+    versions = {name: importlib.metadata.version(name) for name in ("datatrove", "spacy")}
+    facts = {"texts": len(texts), **versions, "causes": CAUSES, "rules": rows}
     TABLE.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

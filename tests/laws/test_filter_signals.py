@@ -24,15 +24,17 @@ _PROSE = st.lists(
 _ANY = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("ab \n\n.!漢กा…#•-\u2028\ud800\x00")), max_size=60)
 
 
-def _tokens(text: str) -> list[str]:
+def _tokens(text: str, *, words: bool = False) -> list[str]:
     part = chunk([text])
-    return ["".join(map(chr, part.codes[a:b])) for a, b in zip(part.tokens.start, part.tokens.end, strict=True)]
+    found = part.words if words else part.tokens
+    return ["".join(map(chr, part.codes[a:b])) for a, b in zip(found.start, found.end, strict=True)]
 
 
 def _reference(text: str) -> dict[str, float | None]:
     """Gopher, FineWeb and friends the slow way, over the same tokens."""
     tokens = _tokens(text)
-    words = [t for t in tokens if any(c.isalnum() for c in t)]
+    words = _tokens(text, words=True)
+    assert all(any(c.isalnum() for c in word) for word in words)
     paragraphs = [p for p in re.split(r"\n{2,}", text) if p.strip()]
     lines = [line for line in text.split("\n") if line.strip()]
     every = text.split("\n")

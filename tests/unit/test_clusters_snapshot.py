@@ -127,10 +127,11 @@ def test_linked_copies_count_and_bear_their_originals_cluster(tmp_path):
 
 
 def test_one_crawl_can_be_clustered_by_itself(tmp_path):
-    """With scope crawl, equal texts of two crawls stay apart; with scope all they join."""
+    """With scope crawl, equal texts of two crawls stay apart; with scope run or all they join."""
     pages = [Page(f"https://h{i}.example.com/", _text(1), extra={"crawl_id": f"2026-{10 + i}"}) for i in range(2)]
     assert [row["cluster_size"] for row in _run(tmp_path / "a", [pages], scope="crawl")[0]] == [1, 1]
-    assert [row["cluster_size"] for row in _run(tmp_path / "b", [pages], scope="all")[0]] == [2, 2]
+    for scope in ("all", "run"):
+        assert [row["cluster_size"] for row in _run(tmp_path / scope, [pages], scope=scope)[0]] == [2, 2]
 
 
 def test_pairs_between_members_are_kept_for_the_release(tmp_path):
