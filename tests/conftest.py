@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.demo_corpus import DemoCorpus, make_demo
+from tests.s3_kit import Server, moto, nanio
 from tests.services import missing, required
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +33,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.fail(f"required by CORPUS_REQUIRE, and missing: {why}", pytrace=False)
             if why:
                 pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Server]:
+    """moto's S3, once per test process; every test takes a prefix of its own."""
+    with moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def nanio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """nanio, once per test process: a store that checks signatures and ignores If-None-Match."""
+    with nanio(tmp_path_factory.mktemp("nanio")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

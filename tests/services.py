@@ -35,6 +35,7 @@ SERVICES: dict[str, Service] = {
     "postgres": Service(lambda: any(Path("/usr/lib/postgresql").glob("*/bin/initdb")), "apt-get install postgresql-15"),
     "chromium": Service(_program("chromium"), "apt-get install chromium"),
     "s3": Service(lambda: all(_package(name)() for name in ("boto3", "moto", "nanio")), "pip install -r requirements-dev.txt"),
+    "docs": Service(_package("properdocs"), "pip install -r requirements-docs.txt"),
     "ray": Service(_package("ray"), "pip install ray"),
     "notebooks": Service(
         lambda: all(_package(name)() for name in ("nbclient", "nbformat", "ipykernel")),

@@ -25,12 +25,12 @@ from corpus.config.load import load_config
 from corpus.errors import StoreError, UsageError
 from corpus.filter.policy import Policy
 from corpus.model import Capture
-from corpus.store.warc_read import read_at
+from corpus.store.warc_read import read_in
 
 BATCH_ROWS = 1024
 CONFIG_NAME = "corpus.toml"
 
-_PLACE = "SELECT file_path, warc_offset, outcome, near_original FROM measured_documents WHERE id = ? ORDER BY fetched_at, file_path, warc_offset"
+_PLACE = "SELECT file_path, warc_offset, outcome, near_original, url FROM measured_documents WHERE id = ? ORDER BY fetched_at, file_path, warc_offset"
 
 
 class Corpus:
@@ -88,10 +88,14 @@ class Corpus:
             found = views.connection.execute(_PLACE, [id]).fetchone()
         if found is None:
             raise UsageError("no document has this id", str(id)[:80], "ids are in the columns id of documents and records")
-        file, offset, outcome, original = found
+        file, offset, outcome, original, url = found
+        if (order := self._project.control.tombstones().blocks(url=url, id=id)) is not None and order.action == "takedown":
+            raise UsageError("taken down on request", id, f"order {order.n} of the control log")
         if outcome == "near-copy":
             raise UsageError("a near copy: only its address was kept", id, f"look at the page of {original}")
-        capture = read_at(self._project.layout.absolute(file), offset, file)
+        self._project.layout.absolute(file)  # refuses what no crawl wrote
+        with self._project.files.open_far(file) as archive:
+            capture = read_in(archive, offset, file)
         if capture.fault:
             raise StoreError(f"the page cannot be read at {offset}: {capture.fault}", file, "run corpus verify")
         return capture

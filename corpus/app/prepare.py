@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from corpus.app.fetch_neighbours import claims_path
 from corpus.app.frontier_files import frontier_path, open_file
 from corpus.app.project import Project
-from corpus.app.segments import open_files, record_segment, record_unrecorded
+from corpus.app.segments import forget_unpublished, newest_epoch, open_files, record_segment, record_unrecorded
 from corpus.config.check import seed_lines
 from corpus.config.tree import Config
 from corpus.crawl.discover import Router, seed
@@ -53,6 +53,8 @@ def url_rules(config: Config) -> UrlRules:
 def prepare(project: Project) -> Prepared:
     """Make the folder fit to crawl. Raises StoreError when acknowledged bytes are missing."""
     prepared = Prepared(recovered=recover(project) + record_unrecorded(project))
+    if project.remote:
+        _pass_epoch(project, newest_epoch(project))
     end_claims(project)
     by_file = _seeds_by_file(project.config)
     prepared.seeds = sum(map(len, by_file.values()))
@@ -77,7 +79,13 @@ def prepare(project: Project) -> Prepared:
 
 
 def recover(project: Project, worker: int | None = None) -> int:
-    """Cut open segments (of one worker, or all) to their acknowledged ends, seal and record them."""
+    """Cut open segments (of one worker, or all) to their acknowledged ends, seal and record them.
+
+    For a bucket pages are acknowledged after their segment was recorded there: what was not is removed, and fetched again.
+    """
+    if project.remote:
+        forget_unpublished(project, worker)
+        return 0
     found = [
         (kind, path)
         for kind, path in open_files(project)
@@ -100,6 +108,19 @@ def recover_worker(project: Project, worker: int) -> int:
     """After one fetch process died: its open segments and claims only; the others still hold theirs."""
     end_claims(project, f"fetch-{worker}")
     return recover(project, worker)
+
+
+def _pass_epoch(project: Project, newest: int) -> None:
+    """Take the epochs that name segments and logs past all that were ever recorded: a frontier that was lost begins at 1 again."""
+    for number in range(project.config.crawl.processes):
+        store = open_file(project.layout, number)
+        try:
+            epoch = store.claim("supervisor")
+            clean = store.was_clean()
+            while epoch < newest:
+                epoch = store.claim("supervisor")
+        finally:
+            store.close(clean=clean)
 
 
 def end_claims(project: Project, owner: str = "") -> None:

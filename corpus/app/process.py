@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus.app.idle import warn_idle_lists
+from corpus.app.index import index_segments
 from corpus.app.project import Project
 from corpus.app.segments import SegmentInfo, page_segments
+from corpus.app.takedown_open import refuse_half_done
 from corpus.engine.tasks import Crashed, Done, Engine, Task
 from corpus.errors import NothingDone, WorkerDied
 from corpus.filter.map import MapSettings, measure_segment
@@ -20,6 +22,7 @@ from corpus.filter.sources import Sources, list_hits, open_sources
 from corpus.filter.tables import SegmentTables, write_tables
 from corpus.observe.runlog import Reporter
 from corpus.store.commits import CommitRecord, stage_key
+from corpus.store.files import Files
 from corpus.store.local_objects import sealed
 from corpus.store.locks import stage_lock
 from corpus.store.warc_read import read_captures
@@ -34,7 +37,7 @@ POISON_MAX = 64
 class MapTask:
     """One segment to measure. `probe` names a file that tells which record is being worked on."""
 
-    root: str
+    files: Files
     segment: SegmentInfo
     key: str
     settings: MapSettings
@@ -84,6 +87,8 @@ def process(project: Project, engine: Engine, report: Reporter) -> ProcessEnd:
         )
     settings = map_settings(project)
     with stage_lock(project.layout.locks, "process"):
+        refuse_half_done(project)
+        index_segments(project, engine, report)
         poisoned = poisoned_by_segment(project)
         have = map_records(project)
         tasks = []
@@ -92,7 +97,7 @@ def process(project: Project, engine: Engine, report: Reporter) -> ProcessEnd:
             key = map_key(segment, settings, bad)
             record = have.get(f"{segment.crawl_id}/{segment.name}")
             if record is None or record.key != key:
-                tasks.append(MapTask(str(project.layout.root), segment, key, settings, bad))
+                tasks.append(MapTask(project.files, segment, key, settings, bad))
         report("process", segments=len(segments), to_measure=len(tasks))
         if tasks:
             open_sources(settings.sources)  # a list or model that cannot be read stops here, not in a worker
@@ -129,7 +134,7 @@ def _without_poison(project: Project, engine: Engine, task: MapTask, report: Rep
     probe = project.layout.local / "probe" / f"{task.segment.name}.txt"
     probe.parent.mkdir(parents=True, exist_ok=True)
     probe.unlink(missing_ok=True)
-    probed = MapTask(task.root, task.segment, task.key, task.settings, task.poisoned, str(probe))
+    probed = MapTask(task.files, task.segment, task.key, task.settings, task.poisoned, str(probe))
     outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed)])))
     digest = probe.read_text("ascii").strip() if probe.exists() else ""
     if isinstance(outcome, Done) or not digest or len(task.poisoned) >= POISON_MAX:
@@ -139,7 +144,7 @@ def _without_poison(project: Project, engine: Engine, task: MapTask, report: Rep
     info = {"segment": task.segment.name, "content_sha256": digest}
     project.commits.put(CommitRecord(POISON, key=f"{task.segment.name}.{digest[:32]}", info=info))
     bad = task.poisoned | {digest}
-    return MapTask(task.root, task.segment, map_key(task.segment, task.settings, bad), task.settings, bad)
+    return MapTask(task.files, task.segment, map_key(task.segment, task.settings, bad), task.settings, bad)
 
 
 def poisoned_by_segment(project: Project) -> dict[str, frozenset[str]]:
@@ -152,8 +157,8 @@ def poisoned_by_segment(project: Project) -> dict[str, frozenset[str]]:
 
 def measure(task: MapTask) -> CommitRecord:
     """In a worker: measure one segment and write its family files. Returns the record, not yet put."""
-    root, segment = Path(task.root), task.segment
-    captures = read_captures(root / segment.file, segment.file)
+    segment = task.segment
+    captures = read_captures(task.files.local(segment.file, segment.digest), segment.file)
     tables = measure_segment(
         captures,
         segment=segment.name,
@@ -164,7 +169,7 @@ def measure(task: MapTask) -> CommitRecord:
     )
 
     def put(name: str, data: bytes) -> None:
-        path = root / name
+        path = task.files.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with sealed(path) as part:
             part.write_bytes(data)
@@ -192,7 +197,7 @@ def _hits(sources: Sources, tables: SegmentTables) -> dict[str, dict[str, int]]:
 def probe(task: MapTask) -> None:
     """In a worker: measure record by record, writing down each digest before it is touched."""
     note = Path(task.probe)
-    for capture in read_captures(Path(task.root) / task.segment.file, task.segment.file):
+    for capture in read_captures(task.files.local(task.segment.file, task.segment.digest), task.segment.file):
         note.write_text(capture.content_sha256, "ascii")
         measure_segment([capture], segment="probe", crawl_id="probe", settings=task.settings, poisoned=task.poisoned)
     note.unlink(missing_ok=True)

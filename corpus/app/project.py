@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corpus.config.tree import Config
@@ -10,21 +10,44 @@ from corpus.errors import StoreError, UsageError
 from corpus.store.commits import Commits
 from corpus.store.consent_log import ConsentLog
 from corpus.store.control_log import ControlLog
+from corpus.store.files import Files, LocalFiles
 from corpus.store.layout import Layout
 from corpus.store.local_objects import LocalObjects
+from corpus.store.objects import ObjectStore, put_same
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What every verb works on."""
+    """What every verb works on. `layout.root` is where files are made: the folder itself, or the working folder of a bucket."""
 
     config: Config
     layout: Layout
-    objects: LocalObjects
+    objects: ObjectStore
+    files: Files
+
+    @property
+    def remote(self) -> bool:
+        """Whether what is durable lies in a bucket. The frontier, the inbox and the locks are this machine's all the same."""
+        return self.files.remote
 
     @property
     def commits(self) -> Commits:
-        return Commits(self.objects)
+        return Commits(self.objects, self.files.publish)
+
+    @property
+    def mail(self) -> LocalObjects:
+        """Where batches between partition files travel: beside the frontier they belong to."""
+        return LocalObjects(self.layout.root)
+
+    def file(self, name: str, digest: str = "") -> Path:
+        """A durable file by its name, as a path on this disk."""
+        return self.files.local(name, digest)
+
+    def uncached(self) -> Project:
+        """The same, reading every small object from the store itself."""
+        from corpus.store.s3_cache import CachedObjects
+
+        return replace(self, objects=self.objects.inner) if isinstance(self.objects, CachedObjects) else self
 
     @property
     def control(self) -> ControlLog:
@@ -37,20 +60,60 @@ class Project:
 
 def open_project(config: Config, *, create: bool = True) -> Project:
     """Open (or start) the folder of a configuration. Raises NewerSchema, StoreError when it cannot be used."""
-    root = config.store.root
-    if root.startswith("s3://"):
-        raise UsageError("this version keeps a corpus in a folder", root, "set store.root to a folder")
     if config.store.frontier != "sqlite":
         raise UsageError("this version keeps the frontier in SQLite", "store.frontier", 'set store.frontier = "sqlite"')
     if config.engine.kind != "local":
         raise UsageError("this version runs the local engine", "engine.kind", 'set engine.kind = "local"')
     layout = Layout(config.root, config.local)
-    if not (layout.root / "corpus.json").exists() and not create:
-        raise StoreError("there is no corpus in this folder yet", str(layout.root), "run corpus run or corpus ingest first")
+    if config.in_bucket:
+        project = _in_bucket(config, layout, create=create)
+    else:
+        project = Project(config, layout, LocalObjects(layout.root), LocalFiles(layout.root))
+    if not create and not project.objects.exists("corpus.json"):
+        raise StoreError("there is no corpus here yet", where(project), "run corpus run or corpus ingest first")
     _make(layout.root)
     _make(layout.local)
-    layout.check_schema()
-    return Project(config, layout, LocalObjects(layout.root))
+    layout.check_schema(project.objects)
+    return project
+
+
+def where(project: Project) -> str:
+    """Where a corpus lies, for messages."""
+    return project.config.store.root if project.remote else str(project.layout.root)
+
+
+def _in_bucket(config: Config, layout: Layout, *, create: bool) -> Project:
+    """Before anything is begun in a bucket it is made sure that it can be trusted, and uploads that a crash left open are ended.
+
+    Raises StoreError naming a store that ignores create-only.
+    """
+    from corpus.store.s3_cache import CachedObjects
+    from corpus.store.s3_files import S3Files
+    from corpus.store.s3_objects import S3Objects
+    from corpus.store.s3_place import S3Place
+    from corpus.store.s3_uploads import UploadJournal
+
+    place = S3Place.parse(config.store.root, config.store.s3_endpoint, config.store.s3_region)
+    objects = S3Objects(place, UploadJournal(layout.local / "uploads"))
+    _of_one_root(layout, str(place), create=create)
+    if create:
+        objects.probe()
+        objects.sweep_uploads()
+    return Project(config, layout, CachedObjects(objects, layout.local / "cache"), S3Files(objects, layout.root))
+
+
+def _of_one_root(layout: Layout, root: str, *, create: bool) -> None:
+    """A frontier points into the archive of its own root, so a folder of this machine serves one root and no other."""
+    objects = LocalObjects(layout.local)
+    if not objects.exists("root.txt"):
+        if create:
+            put_same(objects, "root.txt", root.encode())
+        return
+    owner = objects.get("root.txt").decode()
+    if owner != root:
+        raise UsageError(
+            f"this folder belongs to {owner}, and the corpus is in {root}", str(layout.local), "set another store.local"
+        )
 
 
 def _make(folder: Path) -> None:

@@ -11,7 +11,8 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from corpus.app.consent_judge import LogJudge, operator_list
+from corpus.app.full_disk import told_plainly
+from corpus.app.host_lines import FILE as HOST_LINES
+from corpus.app.host_lines import host_lines, lines_file, measure
 from corpus.app.idle import warn_idle_dedup, warn_idle_policy
+from corpus.app.page_versions import FILE as VERSIONS
+from corpus.app.page_versions import compare, page_versions, versions_file
 from corpus.app.project import Project
-from corpus.app.snapshot import Snapshot, cluster_key, frontier_table, load_snapshot, tombstone_table
+from corpus.app.release_order import in_order
+from corpus.app.replayable import not_as_measured, refuse_taken_down
+from corpus.app.snapshot import Snapshot, cluster_key, frontier_table, load_snapshot, purged_table, tombstone_table
 from corpus.config.check import configured_policy
 from corpus.crawl.identity import user_agent
 from corpus.errors import NonDeterministicStage, StoreError
@@ -32,12 +40,15 @@ from corpus.filter.language import normalise_language
 from corpus.filter.reduce import cluster_snapshot
 from corpus.filter.schema import ARROW_TYPES, SIGNALS_SCHEMA
 from corpus.filter.settings import DedupSettings
+from corpus.filter.signals_reduced import REDUCED
 from corpus.filter.signatures import shingles
 from corpus.filter.sources import Sources
 from corpus.observe.runlog import Reporter
+from corpus.optout.honoured import honoured
 from corpus.optout.policy import policy_version
 from corpus.optout.settings import OptoutSettings
-from corpus.store.commits import CommitRecord, file_sha256
+from corpus.store.commits import CommitRecord, file_sha256, stage_key
+from corpus.store.files import holds, remove_folder
 from corpus.store.local_objects import sealed
 from corpus.store.locks import stage_lock
 
@@ -49,9 +60,14 @@ SIGNAL_FIELDS = [(field.name, field.type) for field in SIGNALS_SCHEMA if field.n
 
 
 def signal_fields(project: Project) -> list[tuple[str, pa.DataType]]:
-    """The `signals` struct: every measured and sourced signal, then the operator's own by name."""
+    """The `signals` struct: every measured and sourced signal, the operator's own by name, and what the snapshot was asked for."""
     own = Sources.of(project.config.filter, project.config.base).own
-    return [*SIGNAL_FIELDS, *((name, ARROW_TYPES[own[name]]) for name in sorted(own))]
+    reduced = REDUCED if project.config.filter.host_line_pages is not None else {}
+    return [
+        *SIGNAL_FIELDS,
+        *((name, ARROW_TYPES[own[name]]) for name in sorted(own)),
+        *((name, ARROW_TYPES[signal.type]) for name, signal in reduced.items()),
+    ]
 
 
 def dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
@@ -66,17 +82,20 @@ def _dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
     record = project.commits.get(DEDUP_STAGE, key)
     if record is not None:
         for path, digest in record.outputs.items():
-            source, target = project.layout.root / path, snapshot.folder / Path(path).name
-            if source.is_file() and file_sha256(source) == digest and source != target:
-                with sealed(target) as part:
-                    shutil.copyfile(source, part)
+            target = snapshot.folder / Path(path).name
+            with suppress(StoreError):  # it is gone or damaged: made again below
+                source = project.file(path, digest)
+                if source.is_file() and file_sha256(source) == digest and source != target:
+                    with sealed(target) as part:
+                        shutil.copyfile(source, part)
+                    project.files.publish({project.layout.relative(target): digest})
         if all((snapshot.folder / Path(p).name).is_file() for p in record.outputs):
             return out
     settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
-    with _scratch(project) as scratch, sealed(out) as part, sealed(snapshot.folder / PAIRS) as pairs:
+    with scratch_folder(project) as scratch, sealed(out) as part, sealed(snapshot.folder / PAIRS) as pairs:
         summary = cluster_snapshot(
-            [project.layout.root / path for path in _family(snapshot, "documents")],
-            [project.layout.root / path for path in _family(snapshot, "signatures")],
+            project.files.all_local(_family(snapshot, "documents")),
+            project.files.all_local(_family(snapshot, "signatures")),
             settings,
             part,
             scratch=scratch,
@@ -107,8 +126,8 @@ def release(project: Project, snapshot: Snapshot, name: str, report: Reporter, *
         if not fixed:
             name = free_name(project, snapshot, name)
         if _holds_other(project, snapshot, name) and _rows(project, name) == 0:
-            shutil.rmtree(project.layout.release_dir(name))
             project.commits.drop(RELEASE_STAGE, name)
+            remove_folder(project.files, project.layout.relative(project.layout.release_dir(name)))
         return _release(project, snapshot, name, report)
 
 
@@ -126,19 +145,20 @@ def _holds_other(project: Project, snapshot: Snapshot, name: str) -> bool:
 
 
 def _rows(project: Project, name: str) -> int | None:
-    text = _manifest_text(project, name)
+    text = manifest_text(project, name)
     return int(json.loads(text)["rows"]) if text else None
 
 
 def _release(project: Project, snapshot: Snapshot, name: str, report: Reporter) -> ReleaseResult:
-    _dedup(project, snapshot, report)
+    host_lines(project, snapshot, _dedup(project, snapshot, report), scratch_folder, report)
+    page_versions(project, snapshot, scratch_folder, report)
     decisions = snapshot.folder / DECISIONS
     previous = _previous(project, name)
-    with _scratch(project) as scratch:
+    with scratch_folder(project) as scratch:
         draft = scratch / DECISIONS
         parts = _parts(project, snapshot)
         result = build_release(
-            _inputs(project, snapshot), parts, _options(project, snapshot, name, previous),
+            _snapshot_inputs(project, snapshot), parts, release_options(project, snapshot, name, previous),
             project.layout.releases, decisions_path=draft, scratch=_folder(scratch / "spill"),
         )  # fmt: skip
         warn_idle_policy(parts.policy, result.decisions, report)
@@ -164,20 +184,25 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
     record = project.commits.get(RELEASE_STAGE, name)
     if record is None:
         raise StoreError("there is no such release", name, 'see corpus sql "select * from releases"')
+    refuse_taken_down(record)
     snapshot = load_snapshot(project, str(record.info["snapshot"]))
     for path, digest in _outputs(snapshot):
-        file = project.layout.root / path
-        if not file.is_file() or file_sha256(file) != digest:
-            hint = "put the configuration of that release back and run corpus process"
-            raise StoreError("was measured again with other options, so this release cannot be made again", path, hint)
+        if not holds(project.files, path, digest):
+            raise not_as_measured(project, path)
     previous = str(record.info.get("previous") or "")
-    text = _manifest_text(project, previous)
-    with _scratch(project) as scratch:
+    text = manifest_text(project, previous)
+    with scratch_folder(project) as scratch:
         (scratch / "spill").mkdir()
         clusters = scratch / CLUSTERS
         _recluster(project, snapshot, clusters, scratch / PAIRS, _folder(scratch / "clusters"))
-        inputs = _inputs(project, snapshot, clusters=clusters, pairs=scratch / PAIRS)
-        options = _options(project, snapshot, name, (previous, text))
+        inputs = replace(_snapshot_inputs(project, snapshot), clusters=clusters, pairs=scratch / PAIRS)
+        if inputs.host_lines is not None:
+            inputs = replace(inputs, host_lines=scratch / HOST_LINES)
+            measure(project, snapshot, clusters, scratch / HOST_LINES, _folder(scratch / "lines"))
+        if inputs.versions is not None:
+            inputs = replace(inputs, versions=scratch / VERSIONS)
+            compare(project, snapshot, scratch / VERSIONS, _folder(scratch / "versions"))
+        options = release_options(project, snapshot, name, (previous, text))
         result = build_release(
             inputs,
             _parts(project, snapshot),
@@ -186,7 +211,7 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
             decisions_path=scratch / DECISIONS,
             scratch=scratch / "spill",
         )
-        ours, theirs = _files(result.folder), _files(project.layout.release_dir(name))
+        ours, theirs = _files(result.folder), _files(release_folder(project, name))
         different = sorted(set(ours) ^ set(theirs))
         different += [
             file for file in sorted(set(ours) & set(theirs)) if not filecmp.cmp(ours[file], theirs[file], shallow=False)
@@ -198,17 +223,16 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
 def _recluster(project: Project, snapshot: Snapshot, out: Path, pairs: Path, scratch: Path) -> None:
     settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
     cluster_snapshot(
-        [project.layout.root / path for path in _family(snapshot, "documents")],
-        [project.layout.root / path for path in _family(snapshot, "signatures")],
+        project.files.all_local(_family(snapshot, "documents")),
+        project.files.all_local(_family(snapshot, "signatures")),
         settings, out, scratch=scratch, shingles=lambda texts: shingles(list(texts)), pairs_path=pairs,
     )  # fmt: skip
 
 
-def _inputs(project: Project, snapshot: Snapshot, *, clusters: Path | None = None, pairs: Path | None = None) -> SnapshotInputs:
-    root = project.layout.root
-    families = {family: _family(snapshot, family) for family in ("documents", "signals", "spans")}
+def _snapshot_inputs(project: Project, snapshot: Snapshot) -> SnapshotInputs:
+    families = {family: project.files.all_local(_family(snapshot, family)) for family in ("documents", "signals", "spans")}
     segments = tuple(
-        Segment(f"{facts['crawl_id']}/{facts['name']}", root / d, root / s, root / p)
+        Segment(f"{facts['crawl_id']}/{facts['name']}", d, s, p)
         for facts, d, s, p in zip(snapshot.segments, families["documents"], families["signals"], families["spans"], strict=True)
     )
     identity = {
@@ -216,13 +240,18 @@ def _inputs(project: Project, snapshot: Snapshot, *, clusters: Path | None = Non
         "code": str(snapshot.facts["code"]),
         "language_model": str(snapshot.facts["models"]["language"]),
         "policy": str(snapshot.facts["policy"]["digest"]),
+        "config": stage_key(settings=snapshot.facts["settings"]),
         "consent_policy": policy_version(
             OptoutSettings.model_validate(snapshot.facts["settings"]["optout"]), str(snapshot.facts["settings"]["token"])
         ),
     }
     return SnapshotInputs(
-        snapshot.digest, segments, clusters or snapshot.folder / CLUSTERS, pairs or snapshot.folder / PAIRS,
-        frontier=frontier_table(snapshot), tombstones=tombstone_table(snapshot), identity=identity,
+        snapshot.digest, segments, snapshot.folder / CLUSTERS, snapshot.folder / PAIRS,
+        host_lines=lines_file(project, snapshot), versions=versions_file(project, snapshot),
+        frontier=frontier_table(project, snapshot), tombstones=tombstone_table(snapshot), purged=purged_table(snapshot),
+        identity=identity,
+        turned_away=snapshot.facts.get("turned_away"),
+        protocols=honoured(OptoutSettings.model_validate(snapshot.facts["settings"]["optout"])),
     )  # fmt: skip
 
 
@@ -230,7 +259,9 @@ def _parts(project: Project, snapshot: Snapshot) -> Parts:
     policy = configured_policy(project.config)
     if policy.digest != snapshot.facts["policy"]["digest"]:
         raise StoreError("the policy has changed since this snapshot", policy.name, "put the old policy back, or export anew")
-    return Parts(snapshot_judge(project, snapshot), policy, signal_fields(project), token_counter(_tokenizer(project, snapshot)))
+    return Parts(
+        snapshot_judge(project, snapshot), policy, signal_fields(project), token_counter(tokenizer_of(project, snapshot))
+    )
 
 
 def snapshot_judge(project: Project, snapshot: Snapshot) -> LogJudge:
@@ -242,12 +273,14 @@ def snapshot_judge(project: Project, snapshot: Snapshot) -> LogJudge:
     )  # fmt: skip
 
 
-def _tokenizer(project: Project, snapshot: Snapshot) -> str:
+def tokenizer_of(project: Project, snapshot: Snapshot) -> str:
+    """The tokenizer of a snapshot, as `token_counter` takes it."""
     name = str(snapshot.facts["settings"]["export"]["tokenizer"])
     return name if name in ("gpt2", "none") else str(project.config.base / name)
 
 
-def _options(project: Project, snapshot: Snapshot, name: str, previous: tuple[str, str]) -> ReleaseOptions:
+def release_options(project: Project, snapshot: Snapshot, name: str, previous: tuple[str, str]) -> ReleaseOptions:
+    """How a release of a snapshot is cut, under a name."""
     settings = snapshot.facts["settings"]
     export = project.config.export.model_validate({**settings["export"], "name": name})
     return ReleaseOptions(
@@ -255,6 +288,7 @@ def _options(project: Project, snapshot: Snapshot, name: str, previous: tuple[st
         languages=tuple(normalise_language(language) for language in settings["languages"]),
         shard_bytes=export.shard_bytes,
         validation=export.validation,
+        versions=export.versions,
         gone=export.gone,
         by_language=export.by_language,
         keep=settings["dedup"]["keep"],
@@ -266,6 +300,7 @@ def _options(project: Project, snapshot: Snapshot, name: str, previous: tuple[st
         contact=project.config.crawl.contact,
         words=settings.get("card", {}),
         previous=previous[1],
+        previous_shards=[Path(file) for file in release_files(project, previous[0])] if previous[0] else (),
         memory=project.config.engine.memory,
         threads=project.config.engine.workers or 2,
     )
@@ -276,31 +311,62 @@ def _previous(project: Project, name: str) -> tuple[str, str]:
     own = project.commits.get(RELEASE_STAGE, name)
     if own is not None:
         previous = str(own.info.get("previous") or "")
-        return previous, _manifest_text(project, previous)
-    records = sorted(project.commits.list(RELEASE_STAGE), key=lambda r: int(r.info["order"]))
-    return (records[-1].key, _manifest_text(project, records[-1].key)) if records else ("", "")
+        return previous, manifest_text(project, previous)
+    records = release_records(project)
+    return (records[-1].key, manifest_text(project, records[-1].key)) if records else ("", "")
 
 
-def _manifest_text(project: Project, name: str) -> str:
-    path = project.layout.release_dir(name) / "manifest.json" if name else None
-    return path.read_text("utf-8") if path is not None and path.is_file() else ""
+def release_records(project: Project) -> list[CommitRecord]:
+    """Records of all releases, oldest first."""
+    return in_order(project.commits.list(RELEASE_STAGE))
+
+
+def manifest_text(project: Project, name: str) -> str:
+    """The manifest of a release as it lies there; empty when there is none."""
+    record = project.commits.get(RELEASE_STAGE, name) if name else None
+    file = project.layout.relative(project.layout.release_dir(name) / "manifest.json") if record else ""
+    if record is None or file not in record.outputs:
+        return ""
+    path = project.file(file, record.outputs[file])
+    return path.read_text("utf-8") if path.is_file() else ""
 
 
 def releases(project: Project) -> list[tuple[str, dict[str, Any]]]:
     """(name, manifest) of every release, oldest first."""
-    records = sorted(project.commits.list(RELEASE_STAGE), key=lambda r: int(r.info["order"]))
-    return [(r.key, json.loads(text)) for r in records if (text := _manifest_text(project, r.key))]
+    return [(r.key, json.loads(text)) for r in release_records(project) if (text := manifest_text(project, r.key))]
 
 
 def release_files(project: Project, name: str) -> list[str]:
     """Paths of a release's shards that hold rows."""
-    text = _manifest_text(project, name)
-    shards = json.loads(text)["shards"] if text else []
-    return [str(project.layout.release_dir(name) / shard["path"]) for shard in shards if shard["rows"]]
+    text = manifest_text(project, name)
+    return shard_files(project, name, json.loads(text)) if text else []
 
 
-def _family(snapshot: Snapshot, family: str) -> list[str]:
-    return [next(path for path in facts["outputs"] if path.startswith(f"{family}/")) for facts in snapshot.segments]
+def shard_files(project: Project, name: str, manifest: dict[str, Any], *, empty: bool = False) -> list[str]:
+    """Paths of the shards a manifest lists, on this disk; those without rows only where asked for."""
+    folder = project.layout.relative(project.layout.release_dir(name))
+    wanted = {f"{folder}/{shard['path']}": str(shard["sha256"]) for shard in manifest["shards"] if shard["rows"] or empty}
+    return [str(path) for path in project.files.all_local(wanted)]
+
+
+def release_folder(project: Project, name: str) -> Path:
+    """The folder of a release on this disk, with all of its files in it."""
+    record = project.commits.get(RELEASE_STAGE, name)
+    folder = project.layout.release_dir(name)
+    if record is not None and project.remote:
+        beginning = f"{project.layout.relative(folder)}/"
+        project.files.all_local({path: digest for path, digest in record.outputs.items() if path.startswith(beginning)})
+    return folder
+
+
+def _family(snapshot: Snapshot, family: str) -> dict[str, str]:
+    """Name → digest of one family's file of every segment, in the snapshot's order."""
+    return {
+        path: str(digest)
+        for facts in snapshot.segments
+        for path, digest in facts["outputs"].items()
+        if path.startswith(f"{family}/")
+    }
 
 
 def _outputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -318,10 +384,10 @@ def _folder(path: Path) -> Path:
 
 
 @contextmanager
-def _scratch(project: Project) -> Iterator[Path]:
+def scratch_folder(project: Project) -> Iterator[Path]:
     """An empty folder on local disk that is gone afterwards."""
     _folder(project.layout.spill)
-    with tempfile.TemporaryDirectory(dir=project.layout.spill) as name:
+    with told_plainly(project.layout.root), tempfile.TemporaryDirectory(dir=project.layout.spill) as name:
         yield Path(name)
 
 

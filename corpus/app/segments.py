@@ -5,13 +5,13 @@ A segment exists for the stages when its record does. A seal whose record a cras
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpus.app.project import Project
 from corpus.store.commits import CommitRecord
-from corpus.store.layout import parse_segment
+from corpus.store.layout import OPEN_SUFFIX, parse_segment
 from corpus.store.warc_recover import describe
 from corpus.store.warc_write import SealedSegment
 
@@ -74,7 +74,9 @@ def page_segments(project: Project) -> list[SegmentInfo]:
 
 
 def record_unrecorded(project: Project) -> int:
-    """Record segments that were sealed just before a crash; returns how many."""
+    """Record segments that were sealed just before a crash; returns how many. (What no bucket has recorded is fetched again.)"""
+    if project.remote:
+        return 0
     known = {file for record in project.commits.list(STAGE) for file in record.outputs}
     n = 0
     for kind, file in sealed_files(project):
@@ -84,6 +86,41 @@ def record_unrecorded(project: Project) -> int:
             record_segment(project, describe(file, name), kind=kind, crawl_id=crawl_id, origin=origin_of(name))
             n += 1
     return n
+
+
+def forget_unpublished(project: Project, worker: int | None = None) -> None:
+    """Remove what was made for a bucket (by one worker, or any) and never recorded in it: nothing of it was acknowledged."""
+    known = {file for record in project.commits.list(STAGE) for file in record.outputs}
+    for _, path in [*sealed_files(project), *open_files(project)]:
+        name = project.layout.relative(path)
+        parsed = parse_segment(segment_of(name))
+        if name in known or parsed is None or worker not in (None, parsed[0]):
+            continue
+        if not name.endswith(OPEN_SUFFIX):
+            project.files.remove([name])  # its upload may have ended, and its record not
+        path.unlink(missing_ok=True)
+
+
+def newest_epoch(project: Project) -> int:
+    """The largest epoch in the name of any recorded segment; 0 for none. Names of a frontier that was lost are not given again."""
+    names = (parse_segment(segment_of(key.split(".")[-1])) for key in project.commits.keys(STAGE))
+    return max((name[1] for name in names if name is not None), default=0)
+
+
+def sealed_names(project: Project) -> Iterator[tuple[str, str]]:
+    """(kind, name) of every durable segment file that carries its final name."""
+    for kind, folder in (("pages", "warc"), ("policy", "warc/policy"), ("sealed", "sealed")):
+        for name in project.files.names(folder):
+            if name.endswith(".warc.gz") and name.count("/") == folder.count("/") + 2 and f"{folder}/crawl_id=" in name:
+                yield kind, name
+
+
+def unfinished(project: Project, known: Container[str]) -> Iterator[tuple[str, Path]]:
+    """(kind, path) of what a crash left under work: open segments, and (for a bucket) sealed ones that it does not record."""
+    yield from open_files(project)
+    for kind, path in sealed_files(project) if project.remote else ():
+        if project.layout.relative(path) not in known:
+            yield kind, path
 
 
 def sealed_files(project: Project) -> Iterator[tuple[str, Path]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.app.frontier_view import visited
+from corpus.app.frontier_view import turned_away, visited
 from corpus.app.process import map_records, map_settings
 from corpus.app.project import Project
 from corpus.app.segments import SegmentInfo, page_segments
+from corpus.app.takedown_open import refuse_half_done
 from corpus.config.check import configured_policy
 from corpus.config.tree import Config
-from corpus.errors import NothingDone, StoreError
+from corpus.errors import NothingDone, StoreError, TryLater
 from corpus.export.ports import FRONTIER, TOMBSTONES
 from corpus.export.words import read_words
 from corpus.store.commits import CommitRecord, canonical_json, stage_key
 from corpus.store.consent_log import Watermark
+from corpus.store.control_log import ControlEntry
 from corpus.store.objects import write_new_or_same
 from corpus.version import __version__
 
@@ -59,9 +62,11 @@ class Snapshot:
 def take_snapshot(project: Project, *, stale: frozenset[str] = frozenset()) -> Snapshot:
     """Take a snapshot of the folder as it stands. Raises NothingDone when nothing was measured, StoreError when something was not."""
     config = project.config
+    refuse_half_done(project)
     segments = _measured(project)
     frontier = _parquet(visited(project))
-    tombstones = _tombstones(project)
+    tombstones = tombstone_rows(project.control.read())
+    purged = tombstone_rows(project.control.read(), purged=True, only_purged=True)
     operator = _operator_text(project)
     policy = configured_policy(config)
     facts: dict[str, Any] = {
@@ -76,7 +81,9 @@ def take_snapshot(project: Project, *, stale: frozenset[str] = frozenset()) -> S
         "stale": sorted(stale),
         "operator": operator,
         "tombstones": tombstones,
+        **({"purged": purged} if purged else {}),
         "frontier": _sha256(frontier),
+        "turned_away": turned_away(project),
     }
     data = canonical_json(facts, "snapshot")
     digest = _sha256(data)[:32]
@@ -89,8 +96,10 @@ def load_snapshot(project: Project, digest: str) -> Snapshot:
     """A snapshot taken before. Raises StoreError when it is missing or not what its digest says."""
     folder = project.layout.snapshot_dir(digest)
     try:
-        data = (folder / "snapshot.json").read_bytes()
-    except OSError:
+        data = project.objects.get(f"snapshots/{digest}/snapshot.json")
+    except TryLater:
+        raise
+    except StoreError:
         raise StoreError("there is no such snapshot", str(folder), "run corpus export") from None
     if _sha256(data)[:32] != digest:
         raise StoreError("the snapshot is not what its digest says", str(folder), "restore it from a backup")
@@ -98,19 +107,25 @@ def load_snapshot(project: Project, digest: str) -> Snapshot:
 
 
 def latest_snapshot(project: Project, having: str) -> Path | None:
-    """The folder of the newest snapshot that holds a file `having`; None when there is none."""
-    folders = [path.parent for path in project.layout.snapshots.glob(f"*/{having}")]
-    return max(folders, key=lambda folder: ((folder / having).stat().st_mtime_ns, folder.name), default=None)
+    """The folder of the newest snapshot that holds a file `having`, with that file in it; None when there is none."""
+    name = project.files.newest("snapshots", having)
+    return None if name is None else project.file(name).parent
 
 
-def frontier_table(snapshot: Snapshot) -> pa.Table:
+def frontier_table(project: Project, snapshot: Snapshot) -> pa.Table:
     """What the frontier knew beyond the documents (`export.ports.FRONTIER`)."""
-    return pq.read_table(snapshot.folder / "frontier.parquet").cast(FRONTIER)
+    data = project.objects.get(f"snapshots/{snapshot.digest}/frontier.parquet")
+    return pq.read_table(io.BytesIO(data)).cast(FRONTIER)
 
 
 def tombstone_table(snapshot: Snapshot) -> pa.Table:
     """Takedowns in force (`export.ports.TOMBSTONES`)."""
     return pa.Table.from_pylist(snapshot.facts["tombstones"], schema=TOMBSTONES)
+
+
+def purged_table(snapshot: Snapshot) -> pa.Table:
+    """What was removed because sites or the operator's list said so: for holders of older copies, never a bar to new ones."""
+    return pa.Table.from_pylist(snapshot.facts.get("purged", []), schema=TOMBSTONES)
 
 
 def cluster_key(snapshot: Snapshot) -> str:
@@ -174,13 +189,17 @@ def _card(config: Config) -> dict[str, dict[str, str]]:
     return {"card": words} if words else {}
 
 
-def _tombstones(project: Project) -> list[dict[str, Any]]:
-    """Takedowns and blocks in force, in the order they were given."""
+def tombstone_rows(orders: Iterable[ControlEntry], *, purged: bool = False, only_purged: bool = False) -> list[dict[str, Any]]:
+    """Takedowns as rows of `export.ports.TOMBSTONES`, in the order they were given; purges as well, or alone, where asked for."""
     rows = []
-    for entry in project.control.read():
-        if entry.action == "takedown":
-            kind = {"domain": "domain", "url": "url_id", "id": "id"}[entry.kind]
-            rows.append({"kind": kind, "value": entry.value, "reason": entry.reason, "requested_at": round(entry.at * 1e6)})
+    for entry in orders:
+        if (entry.action == "takedown" and not only_purged) or (entry.action == "purge" and purged):
+            named = [{"domain": "domain", "url": "url_id", "id": "id"}[entry.kind], entry.value]
+            also = [["url_id", url] for url in (*([entry.url_id] if entry.url_id else []), *entry.members) if url != entry.value]
+            rows += [
+                {"kind": kind, "value": value, "reason": entry.reason, "requested_at": round(entry.at * 1e6)}
+                for kind, value in (named, *also)
+            ]
     return rows
 
 

@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from corpus.app.project import Project
+from corpus.app.segments import STAGE as SEGMENT
+from corpus.app.takedown_open import PLAN
+from corpus.app.takedown_segment import STEP
 from corpus.app.verify_archive import check_families, check_leftovers, check_segments
+from corpus.app.verify_catalog import check_catalog, rebuild_catalog
 from corpus.app.verify_consent import check_consent, check_control
 from corpus.app.verify_faults import Finding, Findings, Kind
+from corpus.app.verify_index import check_index
 from corpus.app.verify_records import read_records
 from corpus.app.verify_refs import Places, check_acked_ends, check_frontier
 from corpus.app.verify_release import check_funnel, check_releases, check_snapshots
+from corpus.app.verify_takedown import check_takedowns
 from corpus.errors import CorpusError
 from corpus.observe.runlog import Reporter
 from corpus.store.locks import holder, stage_lock
@@ -44,8 +50,14 @@ class Verdict:
         return {"ok": self.ok, "checked": self.checked, "faults": [fault.document() for fault in self.faults]}
 
 
-def verify(project: Project, report: Reporter, *, repair: bool = False) -> Verdict:
-    """Check a folder, and with `repair` mend it. Raises Locked when a repair meets a running stage."""
+def verify(project: Project, report: Reporter, *, repair: bool = False, rebuild: bool = False) -> Verdict:
+    """Check a folder, and with `repair` mend it; with `rebuild` make its catalog again first.
+
+    Raises Locked when a repair meets a running stage, or a rebuild an export.
+    """
+    if rebuild:
+        rebuild_catalog(project, report)
+    project = project.uncached()  # what is durable is under audit, not what this machine keeps of it
     if not repair:
         running = _running(project)
         findings = check(project, report, running=bool(running))
@@ -76,12 +88,15 @@ def check(project: Project, report: Reporter, *, running: bool = False) -> Findi
         report("verify", what="segments")
         clean = check_segments(project, records, findings, places, running=running)
         check_acked_ends(project, findings)
+        check_index(project, records, findings, clean)
+        check_takedowns(project, records.of(PLAN), records.of(STEP), records.outputs(SEGMENT), findings)
         report("verify", what="documents")
         documents = check_families(project, records, findings, clean, running=running)
-        places.claim_files("a document", [project.layout.root / file for file in documents])
+        places.claim_files("a document", project.files.all_local(documents))
         report("verify", what="snapshots and releases")
         snapshots = check_snapshots(project, records, findings)
         check_releases(project, records, snapshots, findings, places)
+        check_catalog(project, findings)
         places.check(findings)
     report("verify", what="consent")
     check_consent(project, snapshots, findings)

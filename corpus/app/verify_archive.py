@@ -17,7 +17,7 @@ from corpus.app.prepare import acked_ends
 from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
-from corpus.app.segments import open_files, origin_of, record_segment, sealed_files
+from corpus.app.segments import origin_of, record_segment, sealed_names, unfinished
 from corpus.app.verify_faults import Findings, Kind, Mend
 from corpus.app.verify_records import Records
 from corpus.app.verify_refs import Places
@@ -40,13 +40,12 @@ def check_segments(project: Project, records: Records, findings: Findings, place
                 clean.add(file)
         else:
             places.leave_out(file)
-    for kind, path in sealed_files(project):
-        file = project.layout.relative(path)
+    for kind, file in sealed_names(project):
         if file not in known:
             places.leave_out(file)
             if not running:
-                findings.add(Kind.UNRECORDED, file, "a sealed segment without a commit record", mend=_record(project, kind, path))
-    for kind, path in open_files(project):
+                findings.add(Kind.UNRECORDED, file, "a sealed segment without a commit record", mend=_record(project, kind, file))
+    for kind, path in unfinished(project, set(known)):
         file = project.layout.relative(path)
         places.leave_out(file.removesuffix(OPEN_SUFFIX))
         if not running:
@@ -58,8 +57,8 @@ def check_segments(project: Project, records: Records, findings: Findings, place
 def check_file(project: Project, file: str, digest: str, findings: Findings, *, mend: Mend | None = None) -> bool:
     """Whether a file is there with the bytes that were recorded; a fault when not."""
     findings.count("files")
-    path = project.layout.root / file
-    if not path.is_file():
+    path = project.files.reread(file)
+    if path is None:
         findings.add(Kind.MISSING, file, "recorded, and not there", mend=mend)
         return False
     if file_sha256(path) != digest:
@@ -81,7 +80,7 @@ def _walk(project: Project, file: str, record: CommitRecord, findings: Findings,
     count = SegmentCount()
 
     def located() -> Iterator[tuple[str, int, int, str]]:
-        for item in check_segment(project.layout.root / file, count):
+        for item in check_segment(project.file(file), count):
             if isinstance(item, Fault):
                 findings.add(Kind.WARC, file, item.reason, offset=item.offset)
             else:
@@ -97,9 +96,9 @@ def _walk(project: Project, file: str, record: CommitRecord, findings: Findings,
         findings.add(Kind.ROWS, file, "; ".join(findings_of))
 
 
-def _record(project: Project, kind: str, path: Path) -> Mend:
+def _record(project: Project, kind: str, name: str) -> Mend:
     def mend() -> str:
-        name = project.layout.relative(path)
+        path = project.file(name)
         crawl_id = path.parent.name.removeprefix("crawl_id=")
         record_segment(project, describe(path, name), kind=kind, crawl_id=crawl_id, origin=origin_of(name))
         return "every record in it is whole, and it was recorded"
@@ -110,6 +109,9 @@ def _record(project: Project, kind: str, path: Path) -> Mend:
 def _seal(project: Project, kind: str, path: Path) -> Mend:
     def mend() -> str:
         name = project.layout.relative(path).removesuffix(OPEN_SUFFIX)
+        if project.remote:
+            path.unlink(missing_ok=True)
+            return "removed: nothing in it was acknowledged"
         before = path.stat().st_size
         sealed = recover_open(path, acked_ends(project, [name]).get(name, 0), layout=project.layout)
         if sealed is None:
@@ -122,14 +124,9 @@ def _seal(project: Project, kind: str, path: Path) -> Mend:
 
 def _strangers(project: Project, findings: Findings) -> None:
     """Files among the segments that no crawl writes."""
-    for folder in (project.layout.warc, project.layout.root / "sealed"):
-        for path in sorted(folder.rglob("*")):
-            if (
-                path.is_file()
-                and not path.name.startswith(".")
-                and not path.name.endswith((".warc.gz", f".warc.gz{OPEN_SUFFIX}"))
-            ):
-                findings.add(Kind.UNRECORDED, project.layout.relative(path), "no crawl writes such a file here")
+    for name in [*project.files.names("warc"), *project.files.names("sealed")]:
+        if not name.endswith((".warc.gz", f".warc.gz{OPEN_SUFFIX}")):
+            findings.add(Kind.UNRECORDED, name, "no crawl writes such a file here")
 
 
 def check_families(project: Project, records: Records, findings: Findings, clean: set[str], *, running: bool) -> list[str]:
@@ -157,18 +154,16 @@ def check_families(project: Project, records: Records, findings: Findings, clean
             good += [file for file in record.outputs if file.startswith("documents/")]
     findings.count("measured_segments", len(records.of(MAP)))
     for family in FAMILIES if not running else ():
-        for path in sorted((project.layout.root / family).rglob("*")):
-            if path.is_file() and not path.name.startswith(".") and project.layout.relative(path) not in named:
-                findings.add(
-                    Kind.UNRECORDED, project.layout.relative(path), "a family file without a commit record", mend=_remove(path)
-                )
+        for name in project.files.names(family):
+            if name not in named:
+                findings.add(Kind.UNRECORDED, name, "a family file without a commit record", mend=_forget(project, name))
     return good
 
 
 def _rows(project: Project, file: str, record: CommitRecord, findings: Findings, mend: Mend) -> None:
     family = file.split("/", 1)[0]
     try:
-        rows = pq.read_metadata(project.layout.root / file).num_rows
+        rows = pq.read_metadata(project.file(file)).num_rows
     except (pa.ArrowException, OSError) as error:
         findings.add(Kind.ROWS, file, f"cannot be read: {error}", mend=mend)
         return
@@ -180,9 +175,16 @@ def _rows(project: Project, file: str, record: CommitRecord, findings: Findings,
 def _measure_again(project: Project, record: CommitRecord) -> Mend:
     def mend() -> str:
         project.commits.drop(MAP, record.key)
-        for file in record.outputs:
-            project.layout.absolute(file).unlink(missing_ok=True)
+        project.files.remove(record.outputs)
         return "the measurement was removed: run corpus process to make it again"
+
+    return mend
+
+
+def _forget(project: Project, name: str) -> Mend:
+    def mend() -> str:
+        project.files.remove([name])
+        return "removed"
 
     return mend
 

@@ -138,9 +138,9 @@ def check_acked_ends(project: Project, findings: Findings) -> None:
     query = "SELECT w.text, max(s.acked_end) FROM segment s JOIN word w ON w.id = s.file GROUP BY 1"
     try:
         for file, end in read_all(project.layout, query):
-            path = project.layout.root / str(file)
-            if path.is_file() and path.stat().st_size < end:
-                findings.add(Kind.REFERENCE, str(file), f"{end} bytes of it were acknowledged, {path.stat().st_size} are there")
+            size = project.files.size(str(file))
+            if size is not None and size < end:
+                findings.add(Kind.REFERENCE, str(file), f"{end} bytes of it were acknowledged, {size} are there")
     except StoreError as error:
         findings.add(Kind.FRONTIER, str(error.where), error.what)
 

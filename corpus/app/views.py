@@ -8,7 +8,7 @@ database file is opened, no extension is loaded, and a statement that is not a q
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from corpus.app.consent_views import AUTHORITY_SCHEMA, DECISION_SCHEMA, authority_batches, decision_batches
-from corpus.app.frontier_files import read_all
+from corpus.app.frontier_files import read_all, read_columns
+from corpus.app.host_lines import FILE as HOST_LINES
 from corpus.app.ledger_views import (
     CONSENT_VIEW,
     DECISIONS_VIEW,
@@ -29,16 +30,19 @@ from corpus.app.ledger_views import (
 )
 from corpus.app.process import map_records
 from corpus.app.project import Project
-from corpus.app.release import CLUSTERS, DECISIONS, releases
+from corpus.app.records_view import Narrowing
+from corpus.app.release import CLUSTERS, DECISIONS, releases, shard_files
 from corpus.app.snapshot import latest_snapshot
+from corpus.app.taken_down_views import decided_now, hidden, pages_now, standing
 from corpus.errors import UsageError
 from corpus.model import SCHEMA_VERSION
+from corpus.store.commits import CommitRecord
 
 MEMORY_SHARE = 2
 """A query gets this part of `engine.memory`: it may run beside a crawl."""
 
 PAGES = """
-CREATE VIEW pages AS SELECT url, url_id, host, domain, crawl_id, CASE WHEN state = 'fetched' AND measured THEN 'parsed' ELSE state END AS state,
+CREATE VIEW all_pages AS SELECT url, url_id, host, domain, crawl_id, CASE WHEN state = 'fetched' AND measured THEN 'parsed' ELSE state END AS state,
     reason, http_status, make_timestamp(CAST(fetched_at * 1000000 AS BIGINT)) AS fetched_at, depth, warc_file, warc_offset, warc_length
 FROM (SELECT f.*, nullif(regexp_extract(f.warc_file, 'crawl_id=([^/]+)/', 1), '') AS crawl_id,
     regexp_extract(f.warc_file, '([^/]+)[.]warc', 1) IN (SELECT segment FROM measured_segments) AS measured
@@ -50,7 +54,7 @@ QUALIFY row_number() OVER (PARTITION BY url_id ORDER BY fetched_at DESC, file_pa
 HOSTS = """
 CREATE VIEW hosts AS SELECT h.host, h.domain, h.ips, h.state, h.pace, make_timestamp(CAST(h.next_contact * 1000000 AS BIGINT)) AS next_contact,
     h.crawl_delay, h.robots_digest, make_timestamp(CAST(h.robots_read_at * 1000000 AS BIGINT)) AS robots_read_at,
-    h.budget, k.kept_share, k.unique_share, h.reason, h.queued, h.pages
+    h.budget, k.kept_share, k.unique_share, h.reason, h.queued, h.pages, h.cache_hits, h.cache_misses, h.quality
 FROM frontier_hosts h LEFT JOIN (
     SELECT host, count(*) FILTER (WHERE reason IS NULL OR reason IN ('', 'near-duplicate', 'exact-duplicate')) / count(*) AS kept_share,
         count(*) FILTER (WHERE reason IS NULL OR reason = '') / count(*) AS unique_share
@@ -87,6 +91,7 @@ class Views:
     def __init__(self, project: Project, *, threads: int | None = None) -> None:
         self._project = project
         self._made: set[str] = set()
+        self._narrowing = Narrowing()
         project.layout.spill.mkdir(parents=True, exist_ok=True)
         self.connection = _connect(project, threads)
 
@@ -116,6 +121,7 @@ class Views:
     def _prepare(self, sql: str) -> None:
         """Make the views a statement names, and what they stand on; a name in a string costs only time."""
         words = {word.lower() for word in _WORD.findall(sql)}
+        self._narrowing.before(self.connection, self._project, sql, self._made)
         # the measured signals are joined only where a query speaks of them: they are a second file of every segment
         self._make("documents_with_signals" if {"documents", "signals"} <= words else "")
         for word in sorted(words):
@@ -212,7 +218,8 @@ DECIDED = pa.schema(
 FRONTIER_HOSTS = pa.schema(
     [
         ("host", _S), ("domain", _S), ("ips", _S), ("state", _S), ("reason", _S), ("pace", _F), ("next_contact", _F), ("crawl_delay", _F),
-        ("robots_digest", _S), ("robots_read_at", _F), ("queued", _I), ("pages", _I), ("budget", _I),
+        ("robots_digest", _S), ("robots_read_at", _F), ("queued", _I), ("pages", _I),
+        ("cache_hits", _I), ("cache_misses", _I), ("quality", _F), ("budget", _I),
     ]
 )  # fmt: skip
 
@@ -223,9 +230,8 @@ def _frontier_urls(connection: duckdb.DuckDBPyConnection, project: Project) -> N
 
 
 def _frontier_hosts(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    columns = ", ".join(FRONTIER_HOSTS.names[:-1])
     limit = project.config.crawl.max_pages_per_host
-    rows = ((*row, limit) for row in read_all(project.layout, f"SELECT {columns} FROM hosts"))
+    rows = ((*row, limit) for row in read_columns(project.layout, "hosts", tuple(FRONTIER_HOSTS.names[:-1])))
     _table(connection, "frontier_hosts", FRONTIER_HOSTS, in_batches(rows))
 
 
@@ -233,8 +239,7 @@ def _measured(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     from corpus.filter.schema import DOCUMENTS as SCHEMA
 
     records = map_records(project)
-    files = [str(project.layout.root / path) for r in records.values() for path in r.outputs if path.startswith("documents/")]
-    _parquet(connection, "measured_documents", files, SCHEMA)
+    _parquet(connection, "measured_documents", _family(project, records, "documents"), SCHEMA)
     segments = pa.table({"segment": pa.array([str(r.info["segment"]) for r in records.values()], _S)})
     connection.register("measured_segments", segments)
 
@@ -242,22 +247,35 @@ def _measured(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 def _signals(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     from corpus.filter.schema import SIGNALS_SCHEMA
 
-    files = [
-        str(project.layout.root / path)
-        for r in map_records(project).values()
-        for path in r.outputs
-        if path.startswith("signals/")
-    ]
-    _parquet(connection, "measured_signals", files, SIGNALS_SCHEMA)
+    _parquet(connection, "map_signals", _family(project, map_records(project), "signals"), SIGNALS_SCHEMA)
+    folder = latest_snapshot(project, HOST_LINES) if project.config.filter.host_line_pages is not None else None
+    lines = f"read_parquet('{_quoted(folder / HOST_LINES)}', hive_partitioning = false)" if folder else ""
+    joined = (
+        f", h.* EXCLUDE (id, starts, ends) FROM map_signals s LEFT JOIN {lines} h ON h.id = s.id"
+        if lines
+        else " FROM map_signals s"
+    )
+    connection.execute(f"CREATE VIEW measured_signals AS SELECT s.*{joined}")
 
 
-def _documents(connection: duckdb.DuckDBPyConnection, _: Project) -> None:
-    connection.execute(DOCUMENTS.format(signals="NULL", join="", schema=SCHEMA_VERSION))
+def _family(project: Project, records: Mapping[str, CommitRecord], family: str) -> list[str]:
+    """The files of one family that map records name, on this disk."""
+    wanted = {path: digest for r in records.values() for path, digest in r.outputs.items() if path.startswith(f"{family}/")}
+    return [str(path) for path in project.files.all_local(wanted)]
 
 
-def _documents_with_signals(connection: duckdb.DuckDBPyConnection, _: Project) -> None:
+def _documents(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
+    _documents_view(connection, project, "NULL", "")
+
+
+def _documents_with_signals(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     join = "LEFT JOIN (SELECT DISTINCT ON (id) id, measured_signals AS s FROM measured_signals) g ON g.id = d.id"
-    connection.execute(DOCUMENTS.format(signals="g.s", join=join, schema=SCHEMA_VERSION))
+    _documents_view(connection, project, "g.s", join)
+
+
+def _documents_view(connection: duckdb.DuckDBPyConnection, project: Project, signals: str, join: str) -> None:
+    where = standing(connection, project, "measured_documents", "d")
+    connection.execute(DOCUMENTS.format(signals=signals, join=f"{join} WHERE {where}" if where else join, schema=SCHEMA_VERSION))
 
 
 def _parquet(
@@ -275,7 +293,8 @@ def _parquet(
 
 def _reduced(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     snapshot = latest_snapshot(project, DECISIONS)
-    _parquet(connection, "document_decisions", [str(snapshot / DECISIONS)] if snapshot else [], DECIDED)
+    _parquet(connection, "decided", [str(snapshot / DECISIONS)] if snapshot else [], DECIDED)
+    decided_now(connection, project, "document_decisions", "decided")
 
 
 def _clusters(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
@@ -289,8 +308,9 @@ def _records(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     from corpus.export.schema import release_schema
 
     made = releases(project)
-    files = [str(project.layout.release_dir(made[-1][0]) / shard["path"]) for shard in made[-1][1]["shards"]] if made else []
-    _parquet(connection, "records", files, release_schema(SIGNAL_FIELDS), alike=True)
+    files = shard_files(project, *made[-1], empty=True) if made else []
+    _parquet(connection, "released", files, release_schema(SIGNAL_FIELDS), alike=True)
+    hidden(connection, project, "records", "released")
 
 
 def _releases(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
@@ -303,10 +323,10 @@ def _releases(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
 
 def _funnel(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    from corpus.app.funnel import whole_funnel
+    from corpus.app.funnel import told_funnel
 
     rows: list[tuple[Any, ...]] = []
-    for step in whole_funnel(project):
+    for step in told_funnel(project):
         rows += [
             (step.stage, step.n_in, step.n_out, reason, n)
             for reason, n in [*sorted(step.dropped.items()), *([] if step.dropped else [("", 0)])]
@@ -349,7 +369,8 @@ _MAKERS: dict[str, tuple[tuple[str, ...], Callable[[duckdb.DuckDBPyConnection, P
     "measured_documents": ((), _measured),
     "document_decisions": ((), _reduced),
     "cluster_rows": ((), _clusters),
-    "pages": (("frontier_urls", "measured_documents"), _sql(PAGES)),
+    "all_pages": (("frontier_urls", "measured_documents"), _sql(PAGES)),
+    "pages": (("all_pages",), lambda connection, project: pages_now(connection, project, "all_pages")),
     "hosts": (("frontier_hosts", "document_decisions"), _sql(HOSTS)),
     "domains": (("pages",), _sql(DOMAINS)),
     "measured_signals": ((), _signals),
@@ -366,17 +387,7 @@ _MAKERS: dict[str, tuple[tuple[str, ...], Callable[[duckdb.DuckDBPyConnection, P
     "statements": ((), _statements),
 }
 PUBLIC = (
-    "pages",
-    "documents",
-    "records",
-    "decisions",
-    "consent",
-    "ledger",
-    "statements",
-    "hosts",
-    "domains",
-    "clusters",
-    "funnel",
-    "releases",
-)
+    "pages", "documents", "records", "decisions", "consent", "ledger",
+    "statements", "hosts", "domains", "clusters", "funnel", "releases",
+)  # fmt: skip
 assert set(PUBLIC) <= set(_MAKERS), "every public view has a maker"

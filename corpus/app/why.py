@@ -10,11 +10,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from corpus.app.catalog import shards_with
 from corpus.app.consent_views import current_judge
 from corpus.app.frontier_files import read_all
-from corpus.app.frontier_view import host_row, url_row
+from corpus.app.frontier_view import host_row, url_row, versions
 from corpus.app.project import Project
-from corpus.app.release import releases
+from corpus.app.release import releases, shard_files
 from corpus.app.views import Views
 from corpus.errors import UsageError
 from corpus.model import Consent
@@ -48,8 +49,9 @@ def why(project: Project, name: str) -> dict[str, Any]:
         url = _url_of(project, views, name)
         rows = _documents(views, url)
         row = url_row(project, url)
-        exported = _in_releases(project, [r["id"] for r in rows], views)
-    latest = next((r for r in reversed(rows) if r["latest"]), rows[-1] if rows else None)
+        version = _version(rows, name)
+        exported = _in_releases(project, [version["id"]] if version else [r["id"] for r in rows], views)
+    latest = version or next((r for r in reversed(rows) if r["latest"]), rows[-1] if rows else None)
     judge = current_judge(project)
     asked = judge.rules(authority_of(url)) is not None
     consent, _ = judge.consent(url, list(latest["evidence"] or []) if latest else [])
@@ -68,6 +70,9 @@ def why(project: Project, name: str) -> dict[str, Any]:
         "discovery": _discovery(project, row),
         "consent": _consent(consent, row, reason) if asked or latest else NEVER_ASKED,
         "fetches": _fetches(row, rows),
+        "versions": [
+            {**link, "first_at": _iso(link["first_at"]), "last_at": _iso(link["last_at"])} for link in versions(project, url)
+        ],
         "document": _document(latest),
         "rules": _rules(latest),
         "cluster": _cluster(latest),
@@ -80,7 +85,7 @@ def _url_of(project: Project, views: Views, name: str) -> str:
         found = views.connection.execute(
             "SELECT url FROM measured_documents WHERE id = ? OR url_id = ? LIMIT 1", [name, name]
         ).fetchone()
-        known = found or next(read_all(project.layout, "SELECT url FROM urls WHERE url_id = ? LIMIT 1", (name,)), None)
+        known = found or next(read_all(project.layout, "SELECT url FROM urls WHERE url_id = ? LIMIT 1", (_url_id_of(project, name),)), None)
         if known:
             return str(known[0])
         raise UsageError("no document and no URL has this id", name, "give the URL")
@@ -88,6 +93,17 @@ def _url_of(project: Project, views: Views, name: str) -> str:
     if url is None:
         raise UsageError("neither an http(s) URL nor an id of 32 hex digits", name[:200], "write the URL with its scheme")
     return url
+
+
+def _url_id_of(project: Project, name: str) -> str:
+    """The id of a URL; of a document that was taken down, its URL's, which the order names."""
+    order = project.control.tombstones().blocks(id=name)
+    return order.url_id if order is not None and order.url_id else name
+
+
+def _version(rows: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
+    """The version that an id names, where it was judged on its own: the newest, or a major older one (`export.versions`)."""
+    return next((r for r in rows if r["id"] == name and r["stage"] is not None and r["reason"] != "older-version"), None)
 
 
 def _documents(views: Views, url: str) -> list[dict[str, Any]]:
@@ -100,7 +116,8 @@ def _in_releases(project: Project, ids: list[str], views: Views) -> list[str]:
     """Names of the releases that hold one of these ids."""
     found = []
     for name, manifest in releases(project) if ids else []:
-        files = [str(project.layout.release_dir(name) / shard["path"]) for shard in manifest["shards"] if shard["rows"]]
+        known = shards_with(project, name, manifest, ids)
+        files = shard_files(project, name, manifest if known is None else {"shards": known})
         if files:
             query = "SELECT count(*) FROM read_parquet(?, hive_partitioning = false) WHERE id IN (SELECT unnest(?))"
             counted = views.connection.execute(query, [files, ids]).fetchone()
@@ -163,7 +180,8 @@ def _sentence(
 
 
 def _next_at(project: Project, row: dict[str, Any] | None) -> str | None:
-    if row is None or row["state"] not in ("queued", "parked"):
+    retired = row is not None and row["reason"] == "host-retired"
+    if row is None or (row["state"] not in ("queued", "parked") and not retired):
         return None
     host = host_row(project, str(row["host"])) or {}
     times = [t for t in (row["next_at"], host.get("next_contact")) if t]

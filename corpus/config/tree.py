@@ -53,12 +53,20 @@ class Config(Settings):
         return dict(self._origins)
 
     @property
+    def in_bucket(self) -> bool:
+        """Whether `store.root` is on S3."""
+        return self.store.root.startswith("s3://")
+
+    @property
     def root(self) -> Path:
+        """The folder of the corpus; for one on S3 the folder of this machine where its files are made."""
+        if self.in_bucket:
+            return self.local / "working" / self.store.root.removeprefix("s3://").strip("/")
         return (self._base / self.store.root).resolve()
 
     @property
     def local(self) -> Path:
-        return (self.root / self.store.local).resolve()
+        return ((self._base if self.in_bucket else self.root) / self.store.local).resolve()
 
     def digest(self) -> str:
         """SHA-256 (hex) of everything that may change what is collected or kept; never of how many workers did it."""

@@ -7,26 +7,31 @@ loop, large ones in a thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from corpus.crawl.commit import CaptureJob, Settlement
+from corpus.crawl.cached import cache_of
 from corpus.crawl.discover import canonical_link, page_links, sitemap_links
 from corpus.crawl.gate import Fingerprint
-from corpus.crawl.ports import Ack, Due, HostRow, Original, QueuedUrl, Request, Settled
-from corpus.crawl.recrawl import next_visit
-from corpus.crawl.settings import CrawlSettings, RecrawlSettings
-from corpus.crawl.settle import Outcome, answered, failed
+from corpus.crawl.pace import pressure_s
+from corpus.crawl.ports import Ack, HostRow, Original, QueuedUrl, Request, Settled, Whole
+from corpus.crawl.priority import url_front
+from corpus.crawl.recrawl import Plan, compared, next_visit
+from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.settle import Outcome, answered, failed, same_body
+from corpus.crawl.settlement import CaptureJob, Settlement
 from corpus.crawl.sitemap import read_sitemap
 from corpus.crawl.states import VISITED
+from corpus.crawl.versions import COMPARED, change_of
 from corpus.model import Failed, FetchResult, Kind, Response, Sighting, UrlState, content_sha256
 from corpus.optout.filestate import FileState
 from corpus.optout.response import judge_response, unread_licences
 from corpus.optout.settings import OptoutSettings
-from corpus.page.novelty import sample_runs
+from corpus.page.novelty import Said, sample_runs
 from corpus.page.simhash import fingerprint
 from corpus.page.tree import Page, parse
-from corpus.page.words import Hashes, word_hashes
+from corpus.page.words import word_hashes
 
 Licences = Mapping[str, FileState]
 """Licence documents at hand, by URL."""
@@ -52,8 +57,7 @@ class Body:
     digest: str = ""
     simhash: int | None = None
     links: tuple[Sighting, ...] = ()
-    runs: Hashes | None = None
-    """A sample of what the page says (`page.novelty`)."""
+    said: Said | None = None
     alias: bool = False
     """It names another address of its host as its own."""
 
@@ -72,15 +76,18 @@ class Undecided:
 class Answers:
     """Reads answers for one loop. Holds settings only."""
 
-    def __init__(self, settings: CrawlSettings, optout: OptoutSettings, recrawl: RecrawlSettings | None) -> None:
-        self._settings, self._optout, self._recrawl = settings, optout, recrawl
+    def __init__(self, settings: CrawlSettings, optout: OptoutSettings, plan: Callable[[], Plan | None]) -> None:
+        """`plan`: how visited pages fall due, as it is now; None: they do not."""
+        self._settings, self._optout, self._plan = settings, optout, plan
 
     async def conclude(
         self, contact: QueuedUrl, row: HostRow, file: int, request: Request, result: FetchResult, wall: float, licences: Licences
     ) -> Conclusion | Undecided:
         """What a contact settled. `row` is the host's after the contact, `wall` the time now (epoch seconds)."""
         if isinstance(result, Failed):
-            return self._put_together(contact, row, file, request, None, self.failed(contact, result, row.pace_s, wall), Body())
+            return self._put_together(
+                contact, row, file, request, None, self.failed(contact, result, self._pressure_s(row), wall), Body()
+            )
         page = Undecided(contact, request, result, await self._read(contact, result))
         return self.decide(page, row, file, wall, licences)
 
@@ -97,13 +104,18 @@ class Answers:
         if wanted:
             return replace(page, wanted=wanted)
         seal = self._optout.on_use_no == "seal"
-        outcome = answered(contact, response, verdict, self._settings, pace_s=row.pace_s, wall=wall, seal=seal)
+        outcome = answered(contact, response, verdict, self._settings, pace_s=self._pressure_s(row), wall=wall, seal=seal)
+        if outcome.archive == "pages" and _is_held(contact, response, page.body):
+            outcome = same_body(contact, response, verdict)
         return self._put_together(contact, row, file, page.request, response, outcome, page.body)
 
     def unresolved(self, contact: QueuedUrl, row: HostRow, file: int, result: Failed, pace_s: float, wall: float) -> Conclusion:
         """The host's name led to no address that we may use."""
         outcome = self.failed(contact, result, pace_s, wall)
         return self._put_together(contact, row, file, Request(contact.found, row.host, ""), None, outcome, Body())
+
+    def _pressure_s(self, row: HostRow) -> float:
+        return pressure_s(row.pace_s, row.strikes, self._settings)
 
     def failed(self, contact: QueuedUrl, result: Failed, pace_s: float, wall: float) -> Outcome:
         return failed(contact, result, self._settings, pace_s=pace_s, wall=wall)
@@ -126,7 +138,7 @@ class Answers:
         outcome: Outcome,
         body: Body,
     ) -> Conclusion:
-        settled = self._finished(contact, outcome.settled, body)
+        settled = self._finished(contact, outcome.settled, body, response)
         follows = settled.state is UrlState.FETCHED and (contact.kind is Kind.SITEMAP or outcome.follow)
         sightings = body.links if follows else outcome.sightings
         job = None if response is None else _job(contact, request, response, outcome, settled, body)
@@ -134,48 +146,73 @@ class Answers:
         settlement = Settlement(file, ack, capture=job, sightings=sightings, refusals=outcome.refusals)
         return Conclusion(settlement, None if outcome.again else settled.state, outcome.park, outcome.again)
 
-    def _finished(self, contact: QueuedUrl, settled: Settled, body: Body) -> Settled:
-        """The row with what the body gave, and with the time of the next visit."""
-        if settled.state is UrlState.FETCHED:
-            settled = replace(settled, content_sha256=body.digest, simhash=body.simhash)
-        if settled.state in VISITED and settled.fetched_at is not None and settled.due is None and self._recrawl is not None:
-            due: Due = next_visit(settled.url, settled.fetched_at, self._recrawl)
-            settled = replace(settled, due=due)
-        return settled
+    def _finished(self, contact: QueuedUrl, settled: Settled, body: Body, response: Response | None) -> Settled:
+        """The row with what the body gave, compared with the visit before, and with the time of the next visit."""
+        state, at, history = settled.state, settled.fetched_at, contact.history
+        if state not in VISITED or at is None:
+            return settled
+        change = change_of(contact, state, body.digest, body.simhash, self._settings.near_k)
+        if state in COMPARED and (state is not UrlState.GONE or history.checked_at is not None):
+            history = compared(history, at, change)
+        cache, age_s = cache_of(response.headers) if response is not None else ("", None)
+        settled = replace(settled, history=history, change=change, cache=cache, age_s=age_s)
+        if state is UrlState.FETCHED:
+            whole = None if response is None or contact.kind is not Kind.PAGE else Whole(at, payload_of(response))
+            settled = replace(settled, content_sha256=body.digest, simhash=body.simhash, whole=whole)
+        elif state is UrlState.NOT_MODIFIED:
+            settled = replace(settled, simhash=contact.simhash, whole=contact.whole)
+        plan = self._plan()
+        if plan is None or settled.due is not None:
+            return settled
+        place = url_front(
+            contact.depth, contact.priority, contact.kind, history=history, by_change=plan.settings.mode != "uniform", again=True
+        )
+        return replace(settled, due=next_visit(settled.url, at, plan, history), front=place)
+
+
+def payload_of(response: Response) -> int:
+    """The first 64 bits of the SHA-1 over the body as it is stored, signed."""
+    return int.from_bytes(hashlib.sha1(response.body, usedforsecurity=False).digest()[:8], "big", signed=True)
+
+
+def _is_held(contact: QueuedUrl, response: Response, body: Body) -> bool:
+    """Whether a capture of this very URL holds the same content in the same bytes (a revisit record names their digest)."""
+    held = contact.whole
+    return held is not None and body.digest == contact.content_sha256 and payload_of(response) == held.payload
 
 
 def _job(
     contact: QueuedUrl, request: Request, response: Response, outcome: Outcome, settled: Settled, body: Body
 ) -> CaptureJob | None:
     """In which archive the answer belongs, and in what form."""
-    print_ = original = runs = None
+    print_ = original = said = None
     match outcome.archive:
         case "":
             return None
         case "pages":
             print_ = Fingerprint(contact.url, body.digest, body.simhash, contact.found, response.started_at, body.alias)
-            runs = None if contact.content_sha256 else body.runs
+            said = None if contact.content_sha256 else body.said
         case "revisit":
-            original = Original(contact.url, contact.found)
+            original = Original(contact.url, contact.found, None if contact.whole is None else contact.whole.at)
         case "policy" if contact.kind is Kind.PAGE:  # a redirect or a refusal: its text is nobody's page
             response = replace(response, body=b"", decoded=b"", truncated="unspecified" if response.body else "")
         case _:
             pass
     return CaptureJob(
         contact.url, request, response, contact.depth, contact.via, settled.content_sha256, print_,
-        policy=outcome.archive == "policy", sealed=outcome.archive == "sealed", revisit_of=original, runs=runs,
+        policy=outcome.archive == "policy", sealed=outcome.archive == "sealed", revisit_of=original, said=said,
     )  # fmt: skip
 
 
 def _read_page(contact: QueuedUrl, response: Response) -> Body:
     page = parse(response.decoded, response.header("content-type"), contact.found)
-    said = word_hashes(page.visible_text)
+    text = page.visible_text
+    words = word_hashes(text)
+    said = sample_runs(words, len(text), listed="&" in contact.url)
     own, links = canonical_link(page, contact), page_links(page, contact)
     if own is not None:
         links.append(own)
-    return Body(
-        page, content_sha256(response.decoded), fingerprint(said), tuple(links), sample_runs(said), alias=own is not None
-    )
+    return Body(page, content_sha256(response.decoded), fingerprint(words), tuple(links), said, alias=own is not None)
 
 
 def _read_sitemap(contact: QueuedUrl, response: Response) -> Body:

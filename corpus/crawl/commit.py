@@ -2,36 +2,35 @@
 
 Order inside a batch: captures are appended, then synced, then the consent log is appended, then each partition file
 commits its acknowledgements. So an acknowledged page is always on disk, and a crash leaves at worst captures that no
-one acknowledged. Links into our own files are written before the pages that hold them are acknowledged (a URL that is
-known too early is only known; one forgotten would be lost); links for other processes wait in the outbox of the
-acknowledging transaction, and travel afterwards.
+one acknowledged. Where only sealed segments are durable (a bucket), clocks, links and whatever needs no archive are
+committed at once, and pages are acknowledged when their segment is sealed and recorded. A commit that a store refused
+(no room, no answer) is taken up where it stopped by calling `commit` again with the same batch. Links into our own
+files are written before the pages that hold them are acknowledged (a URL that is known too early is only known; one
+forgotten would be lost); links for other processes wait in the outbox, and travel afterwards.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from corpus.crawl.discover import Router
-from corpus.crawl.gate import Fingerprint, Gate, NearCopy
+from corpus.crawl.gate import Gate, NearCopy, audited
 from corpus.crawl.ports import (
     Ack,
-    AuthorityRow,
     CaptureSink,
     ConsentSink,
     FrontierStore,
-    HostRow,
     Inbox,
     Judged,
-    Original,
     OutboxRow,
-    Request,
-    ResponseRefusal,
     Settled,
 )
-from corpus.model import CaptureRef, Kind, Response, Sighting
-from corpus.url.host import host_of
+from corpus.crawl.settlement import CaptureJob, Committed, Round, Settlement
+from corpus.model import CaptureRef, Kind, Sighting
+from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import partition_file
 
 OUTBOX_BATCH = 4096
 GROUP_PAGES = 500
@@ -39,56 +38,10 @@ GROUP_S = 0.5
 DEPTHS_MAX = 65_536
 """URLs whose links are dropped before they are judged, because the same was passed on before (about 10 MB)."""
 DEEP = 1 << 30
+LURES = 32
+"""Links of a stale page that are looked up, to see whether it leads on to something new."""
 PLAIN_PRIORITY = 0.5
 """What a sighting without a sitemap's claim has."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureJob:
-    """One response on its way into an archive. `fingerprint` asks the near-copy gate; policy captures have none."""
-
-    url: str
-    request: Request
-    response: Response
-    depth: int
-    via: str
-    content_sha256: str
-    fingerprint: Fingerprint | None = None
-    policy: bool = False
-    sealed: bool = False
-    revisit_of: Original | None = None
-    """The capture that a 304 confirms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """All that one visit settled, not yet durable. `ack.settled[0]` belongs to the capture when there is one."""
-
-    file: int
-    ack: Ack
-    capture: CaptureJob | None = None
-    sightings: tuple[Sighting, ...] = ()
-    """Links, not yet judged: they find their owners here."""
-    refusals: tuple[ResponseRefusal, ...] = ()
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
-    reopen: tuple[AuthorityRow, ...] = ()
-    """Authority files that say something else than before: what they refused is asked about again."""
-
-    def of(self, host: HostRow) -> Settlement:
-        """The same with a newer row of its host."""
-        return replace(self, ack=replace(self.ack, host=host))
-
-
-@dataclass(slots=True)
-class Committed:
-    """What a group commit did: hosts (by file) that now have queued URLs, and what remains to travel."""
-
-    awake: dict[str, int] = field(default_factory=dict)
-    sent: int = 0
-    applied: int = 0
-    outbox: int = 0
-    sealed: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 class Committer:
@@ -106,48 +59,95 @@ class Committer:
         *,
         near_copies: str,
         on_sealed: Callable[[], None],
+        ack_sealed: bool = False,
     ) -> None:
+        """`on_sealed` records what was sealed; `ack_sealed`: only then is a page in it durable."""
         self._files, self._epochs, self._sinks = files, epochs, sinks
         self._consent, self._inbox, self._gate, self._router = consent, inbox, gate, router
-        self._near_copies, self._on_sealed = near_copies, on_sealed
+        self._near_copies, self._on_sealed, self._ack_sealed = near_copies, on_sealed, ack_sealed
+        self._round: Round | None = None
+        self._ending = False
+        """A seal was begun: it is gone on with until everything sealed is recorded and acknowledged."""
+        self._held: list[tuple[Settlement, Ack]] = []
         self._depths: dict[str, int] = {}
         """The least depth at which a URL was passed on, of those seen lately."""
 
-    def commit(self, batch: Sequence[Settlement]) -> Committed:
-        """Make a batch durable and let links travel. Raises StoreError when a disk refuses; nothing is then half-true."""
+    def commit(self, batch: Sequence[Settlement], *, seal: bool = False) -> Committed:
+        """Make a batch durable and let links travel; `seal` ends the open segments too. Raises StoreError when a store refuses.
+
+        Nothing is then half-true, and after a `TryLater` the same call goes on where this one stopped.
+        """
         began = time.monotonic()
-        done = Committed()
-        acks: dict[int, list[Ack]] = {}
-        copies = self._near(batch)
-        for settlement, copy in zip(batch, copies, strict=True):
-            acks.setdefault(settlement.file, []).append(self._store(settlement, copy))
+        now = self._round = self._round or self._begin(batch)
+        assert now.batch is batch, "a batch that was begun is ended before the next one"
         for sink in self._sinks.values():
             sink.sync()
-        authorities = [row for s in batch for row in s.ack.authorities]
-        refusals = [refusal for s in batch for refusal in s.refusals]
-        if authorities or refusals:
-            self._consent.append(authorities, refusals, {k: v for s in batch for k, v in s.bodies.items()})
-        for file, links in sorted(self._links(batch, acks).items()):
-            self._awake(done, file, self._files[file].commit([Ack(own=tuple(links))]))
-        for file, rows in sorted(acks.items()):
-            self._awake(done, file, self._files[file].commit(rows))
-        self._remember(batch)
-        self._reopen(done, batch)
-        self._forward(done)
-        self._receive(done)
-        self._count(done)
-        for sink in self._sinks.values():
-            done.sealed += sink.rotate()
-        if done.sealed:
-            self._on_sealed()
-        done.seconds = time.monotonic() - began
-        return done
+        self._say(now)
+        self._acknowledge(now)
+        self._reopen(now.done, batch)
+        self._forward(now.done)
+        self._receive(now.done)
+        self._rotate(now.done, force=seal)
+        self._count(now.done)
+        now.done.held, self._round = len(self._held), None
+        now.done.seconds = time.monotonic() - began
+        return now.done
 
     def seal(self) -> list[str]:
         """Seal every open segment (a drain or the end of a run)."""
-        names = [name for sink in self._sinks.values() for name in sink.rotate(force=True)]
-        self._on_sealed()
-        return names
+        done = Committed()
+        self._rotate(done, force=True)
+        return done.sealed
+
+    def _begin(self, batch: Sequence[Settlement]) -> Round:
+        """Hand the batch's captures to the archives (into memory: no disk is asked to write yet)."""
+        now = Round(batch)
+        for settlement, copy in zip(batch, self._near(batch), strict=True):
+            ack = self._learn(settlement, copy, self._store(settlement, copy))
+            if self._ack_sealed and ack.settled and ack.settled[0].capture is not None:
+                self._held.append((settlement.stored(), Ack(settled=ack.settled)))
+                ack = replace(ack, settled=())
+            else:
+                now.done.durable.append(settlement)
+            now.acks.setdefault(settlement.file, []).append(ack)
+        links, linked = self._links(batch, now.acks), self._linked()
+        now.links = {
+            file: Ack(own=tuple(links.get(file, ())), linked=tuple(linked.get(file, ()))) for file in links.keys() | linked.keys()
+        }
+        return now
+
+    def _say(self, now: Round) -> None:
+        """The consent log, once."""
+        authorities = [row for s in now.batch for row in s.ack.authorities]
+        refusals = [refusal for s in now.batch for refusal in s.refusals]
+        if (authorities or refusals) and not now.said:
+            self._consent.append(authorities, refusals, {k: v for s in now.batch for k, v in s.bodies.items()})
+        now.said = True
+
+    def _acknowledge(self, now: Round) -> None:
+        """Links, then what the partition files are told; each file once."""
+        for file in sorted(now.links):
+            self._awake(now.done, file, self._files[file].commit([now.links[file]]))
+            self._linked_to(now.done, now.links.pop(file).own)
+        for file in sorted(now.acks):
+            self._awake(now.done, file, self._files[file].commit(now.acks[file]))
+            del now.acks[file]
+        self._remember(now.batch)
+
+    def _rotate(self, done: Committed, *, force: bool) -> None:
+        """Seal what is due, and record it. Where pages wait for that, all segments end together, and then their pages are acknowledged."""
+        self._ending = self._ending or force or (self._ack_sealed and any(sink.due for sink in self._sinks.values()))
+        for sink in self._sinks.values():
+            done.sealed += sink.rotate(force=self._ending)
+        if done.sealed or self._ending:
+            self._on_sealed()
+        while self._held and self._ending:
+            file = self._held[0][0].file
+            mine = [held for held in self._held if held[0].file == file]
+            self._awake(done, file, self._files[file].commit([ack for _, ack in mine]))
+            done.durable += [settlement for settlement, _ in mine]
+            self._held = [held for held in self._held if held[0].file != file]
+        self._ending = False
 
     def _near(self, batch: Sequence[Settlement]) -> list[NearCopy | None]:
         asked = [
@@ -169,7 +169,8 @@ class Committer:
             return ack
         first: Settled = ack.settled[0]
         if copy is not None:
-            first = replace(first, near_original=copy.original.url)
+            whole = self._near_copies == "store" or (self._near_copies == "link" and self._audits(job, copy))
+            first = replace(first, near_original=copy.original.url, whole=first.whole if whole else None)
             if self._near_copies == "skip":
                 return replace(ack, settled=(first, *ack.settled[1:]))
         sink = self._sinks["sealed" if job.sealed else "policy" if job.policy else "pages"]
@@ -187,7 +188,7 @@ class Committer:
             return sink.append_revisit(
                 job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata, original=job.revisit_of
             )
-        if copy is not None and self._near_copies == "link":
+        if copy is not None and self._near_copies == "link" and not self._audits(job, copy):
             if copy.identical:
                 return sink.append_revisit(
                     job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata, original=copy.original
@@ -199,6 +200,28 @@ class Committer:
         if copy is not None:
             metadata |= {"corpus-near-original": copy.original.url, "corpus-near-distance": str(copy.distance)}
         return sink.append(job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata)
+
+    @staticmethod
+    def _audits(job: CaptureJob, copy: NearCopy) -> bool:
+        """Whether a copy that is no twin is stored whole, annotated, so that the gate itself can be checked."""
+        return not copy.identical and audited(job.url)
+
+    def _learn(self, settlement: Settlement, copy: NearCopy | None, ack: Ack) -> Ack:
+        """What a new page tells of its patterns and its domain, added to its acknowledgement."""
+        job = settlement.capture
+        if job is None or job.said is None:
+            return ack
+        host = host_of(job.url)
+        same = copy is not None and registered_domain(host_of(copy.original.url)) == registered_domain(host)
+        original = copy.original.url if copy is not None and same else ""
+
+        def leads_to() -> list[str]:
+            news = [s.url for s in settlement.sightings if not self._is_known(s) and host_of(s.url) == host]
+            return self._files[settlement.file].unknown(news[:LURES])
+
+        self._router.yields.learn(job.url, original=original, said=job.said, leads_to=leads_to, wall=job.response.ended_at)
+        news = self._router.yields.news()
+        return replace(ack, closed=news.closed, yields=news.yields)
 
     # links
     def _links(self, batch: Sequence[Settlement], acks: dict[int, list[Ack]]) -> dict[int, list[Judged]]:
@@ -218,6 +241,13 @@ class Committer:
                 if foreign:
                     acks[settlement.file][at] = replace(acks[settlement.file][at], foreign=foreign)
         return {file: self._router.judge(sightings) for file, sightings in found.items() if file in self._files}
+
+    def _linked(self) -> dict[int, list[tuple[str, int]]]:
+        """Which domains link to ours, as far as nobody has stored it, by the files that own the domains linked to."""
+        found: dict[int, list[tuple[str, int]]] = {}
+        for domain, bits in self._router.yields.new_links().items():
+            found.setdefault(partition_file(domain), []).append((domain, bits))
+        return {file: pairs for file, pairs in found.items() if file in self._files}
 
     def _is_known(self, sighting: Sighting) -> bool:
         """Whether a plain link says nothing new: the same URL, no deeper, is durable at its owner already."""
@@ -251,6 +281,7 @@ class Committer:
             for dst, group in sorted(by_dst.items()):
                 if dst in self._files:
                     judged = self._router.judge([row.sighting for row in group])
+                    self._linked_to(done, judged)
                     self._awake(
                         done, dst, self._files[dst].apply(src, [(row.seq, j) for row, j in zip(group, judged, strict=True)])
                     )
@@ -264,6 +295,7 @@ class Committer:
             for name in self._arrived(dst):
                 src, rows = self._inbox.read(name)
                 judged = self._router.judge([sighting for _, sighting in rows])
+                self._linked_to(done, judged)
                 self._awake(done, dst, store.apply(src, [(seq, j) for (seq, _), j in zip(rows, judged, strict=True)]))
                 self._inbox.drop(name)
 
@@ -287,6 +319,10 @@ class Committer:
             done.sent += tally.sent
             done.applied += tally.applied
             done.outbox += tally.outbox
+
+    def _linked_to(self, done: Committed, links: Sequence[Judged]) -> None:
+        if self._ack_sealed:
+            done.linked.update(judged.host for judged in links if not judged.excluded)
 
     def _awake(self, done: Committed, file: int, hosts: Sequence[str]) -> None:
         for host in hosts:

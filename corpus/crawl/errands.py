@@ -13,7 +13,6 @@ from typing import Protocol
 
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.authority_read import AuthorityAnswer, Follow, Read, asked_at, read_answer, row_of
-from corpus.crawl.commit import CaptureJob, Settlement
 from corpus.crawl.desk import Desk, Errand
 from corpus.crawl.discover import sitemaps
 from corpus.crawl.hosts import Hosts
@@ -21,6 +20,7 @@ from corpus.crawl.pace import host_with_crawl_delay, limits, pace_of
 from corpus.crawl.ports import Ack, AuthorityRow, Clock, Request
 from corpus.crawl.retry import HOST_WIDE_PARK_GAPS
 from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.settlement import CaptureJob, Settlement
 from corpus.model import FetchResult, Kind, Response, Sighting
 from corpus.optout.settings import OptoutSettings
 from corpus.url.host import host_of, registered_domain
@@ -82,6 +82,11 @@ class Errands:
             self._learn(errand, Read("unreachable", f"{host_of(errand.url)} cannot be asked now"), None, None)
         else:
             await self._read(errand, request, result)
+
+    @property
+    def awaited(self) -> set[str]:
+        """Hosts for which another process is asking."""
+        return {errand.for_host for _, errand in self._away.values()}
 
     async def give_up(self, desk: Desk) -> None:
         """This host cannot be asked for long: errands for others go home without an answer."""

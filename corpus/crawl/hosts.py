@@ -11,15 +11,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from corpus.crawl import breaker
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.desk import HEADS, Desk
-from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, limits
-from corpus.crawl.ports import Clock, Due, FrontierStore, HostRow
+from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, asked_for_s, limits, pace_of
+from corpus.crawl.ports import Ack, Clock, Due, FrontierStore, HostRow, QueuedUrl
+from corpus.crawl.priority import with_host
+from corpus.crawl.recrawl import Plan, plan
 from corpus.crawl.schedule import Schedule
-from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.settings import CrawlSettings, RecrawlSettings
+from corpus.crawl.yields import Yields
 from corpus.model import Kind
-from corpus.url.host import registered_domain
+from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import partition_file
 
+DESKS_MAX = 2_048
+"""Hosts with a desk (about 2 kB each), unless six times the slots are more; the others are only known to the schedule."""
 InStore = Callable[..., Awaitable[Any]]
 """Runs a function in the store thread (or inline, in a simulation) and returns its result."""
 
@@ -35,7 +42,8 @@ def restart_gap_s(row: HostRow, settings: CrawlSettings, *, clean: bool) -> floa
         address = PUBLIC_FLOOR_S
     if clean:
         return address
-    return max(row.pace_s, row.crawl_delay_s or 0.0, limits(row.host, settings, row.ips).start_s, address)
+    bounds = limits(row.host, settings, row.ips)
+    return max(row.pace_s, asked_for_s(pace_of(row, bounds), bounds, settings), bounds.start_s, address)
 
 
 def rested(row: HostRow, settings: CrawlSettings, wall: float) -> HostRow:
@@ -51,11 +59,17 @@ class Hosts:
     """Belongs to the loop thread; reads the store through `in_store`."""
 
     def __init__(
-        self, settings: CrawlSettings, files: Mapping[int, FrontierStore], book: AuthorityBook, clock: Clock, in_store: InStore
-    ) -> None:
-        self.schedule = Schedule(settings)
+        self, settings: CrawlSettings, files: Mapping[int, FrontierStore], book: AuthorityBook, clock: Clock, in_store: InStore,
+        yields: Yields, recrawl: RecrawlSettings | None = None,
+    ) -> None:  # fmt: skip
+        self.schedule = Schedule(settings, share=0.0 if recrawl is None else recrawl.share)
+        self.plan = None if recrawl is None else Plan(recrawl)
+        """How pages that were visited fall due; None: they do not."""
         self.desks: dict[str, Desk] = {}
         self._settings, self._files, self._book, self._clock, self._in_store = settings, files, book, clock, in_store
+        self._yields = yields
+        self.addresses = breaker.AddressBreakers(settings)
+        self._desks_max = max(DESKS_MAX, 6 * settings.slots)
         self._not_before = 0.0
         self._domain_pages: dict[str, int] = {}
 
@@ -65,25 +79,94 @@ class Hosts:
         `revisit`: visited URLs that have fallen due get back in line first.
         """
         wall = self._clock.wall()
-        rows, clean = await self._in_store(self._stored, wall, revisit)
+        clean = await self._in_store(self._wake, wall, revisit)
+        await self.replan()
         now = self._clock.monotonic()
         if not fresh:
             self._not_before = now + restart_gap_s(HostRow("", ""), self._settings, clean=clean)
-        for row, file in rows:
-            row = rested(row, self._settings, wall)
-            self.desks[row.host] = self._desk(row, file)
-            hold = 0.0 if fresh else now + restart_gap_s(row, self._settings, clean=clean)
-            self.schedule.add(row, now, wall, not_before=hold)
+        silent: list[HostRow] = []
+        for file, store in sorted(self._files.items()):  # one file's rows at a time: there may be many
+            rows = await self._in_store(store.hosts)
+            silent += [row for row in rows if row.failures]
+            for row in rows:
+                self._take_up(rested(row, self._settings, wall), file, now, wall, fresh=fresh, clean=clean)
+        self.addresses.restore(silent, now, wall)
 
-    def _stored(self, wall: float, revisit: bool) -> tuple[list[tuple[HostRow, int]], bool]:
+    def _take_up(self, row: HostRow, file: int, now: float, wall: float, *, fresh: bool, clean: bool) -> None:
+        if len(self.desks) < self._desks_max:
+            self.desks[row.host] = self._desk(row, file)
+        hold = 0.0 if fresh else now + restart_gap_s(row, self._settings, clean=clean)
+        lifted = replace(row, front=with_host(row.front, row.linking, row.quality))
+        self.schedule.add(lifted, now, wall, not_before=hold)
+
+    def _wake(self, wall: float, revisit: bool) -> bool:
+        """In the store thread: whatever is due gets back in line. Returns whether every file was closed in order."""
+        self._revived(wall)
         for store in self._files.values():
             store.wake(wall, revisit=revisit)
-        rows = [(row, number) for number, store in sorted(self._files.items()) for row in store.hosts()]
-        return rows, all(store.was_clean() for store in self._files.values())
+        return all(store.was_clean() for store in self._files.values())
+
+    async def retire(self, desk: Desk) -> None:
+        """A host that has kept failing is given up: what waits there is excluded, and it is not asked again for long."""
+        wall = self._clock.wall()
+        desk.row = breaker.retired(desk.row, wall)
+        self._yields.retire(desk.row.host)
+        await self._in_store(_give_up, self._files[desk.file], desk.row)
+        desk.heads.clear()
+        self.schedule.park(desk.row.host)
+
+    async def revive(self) -> None:
+        """Retired hosts whose time is over get their probe."""
+        for host, file in (await self._in_store(self._revived, self._clock.wall())).items():
+            desk = self.desks.pop(host, None)
+            if desk is None or desk.at_rest:
+                await self.activate(host, file)
+
+    def _revived(self, wall: float) -> dict[str, int]:
+        """In the store thread: retired hosts back in line where their time is over, and kept out of it where it is not."""
+        awake = {}
+        for number, store in self._files.items():
+            for row in store.retired():
+                back = breaker.revived(row, wall)
+                if back is None:
+                    self._yields.retire(row.host)
+                    if row.queued:
+                        store.exclude_queued(row.host, row.reason)
+                    continue
+                self._yields.revive(row.host)
+                store.commit([Ack(host=back)])
+                store.readmit(row.host, row.reason)
+                awake[row.host] = number
+        return awake
 
     async def activate(self, host: str, file: int) -> None:
-        """A host has something to ask for: make sure it is in line."""
-        self.line_up(await self.desk(host, file))
+        """A host has something to ask for: make sure it is in line. (It gets a desk when it is visited, if there are many.)"""
+        if host in self.desks or len(self.desks) < self._desks_max:
+            self.line_up(await self.desk(host, file))
+            return
+        row = await self._in_store(self._files[file].host, host)
+        if host in self.desks or row is None:
+            self.line_up(await self.desk(host, file))
+        else:
+            self._line_up(row)
+
+    async def visited(self, host: str) -> Desk:
+        """The desk of a host that is to be visited now; it is not cleared away before the visit has begun."""
+        desk = await self.desk(host, partition_file(registered_domain(host)))
+        desk.visits += 1
+        return desk
+
+    def clear_away(self, keep: set[str]) -> None:
+        """With more desks than are needed at once, take back those at rest, oldest first, but for `keep`: all they hold is stored."""
+        spare = len(self.desks) - self._desks_max
+        if spare <= 0:
+            return
+        keep = keep | {errand.for_host for desk in self.desks.values() for errand in desk.errands}
+        keep |= {host_of(authority) for desk in self.desks.values() for authority, _ in desk.asking}
+        idle = [desk for desk in self.desks.values() if desk.at_rest and not desk.suspended and desk.row.host not in keep]
+        for desk in idle[:spare]:
+            self._book.forget(desk.authorities)
+            del self.desks[desk.row.host]
 
     async def desk(self, host: str, file: int) -> Desk:
         """The desk of a host, set up from what the store remembers of it."""
@@ -103,9 +186,51 @@ class Hosts:
             self._domain_pages.setdefault(row.domain, row.domain_pages)
         return Desk(row, file)
 
+    async def replan(self) -> None:
+        """Share out visits by what is known of rates of change by now; pages of other processes are theirs to plan."""
+        if self.plan is not None and self.plan.settings.mode in ("proportional", "optimal"):
+            self.plan = plan(self.plan.settings, await self._in_store(self._rates))
+
+    def _rates(self) -> dict[int, int]:
+        total: Counter[int] = Counter()
+        for store in self._files.values():
+            total.update(store.rates())
+        return dict(total)
+
+    async def graded(self, qualities: Mapping[str, float]) -> None:
+        """Processing has measured pages of these hosts: their priority follows."""
+        by_file: dict[int, dict[str, float]] = {}
+        for host, quality in qualities.items():
+            by_file.setdefault(partition_file(registered_domain(host)), {})[host] = quality
+        for file in by_file.keys() & self._files.keys():
+            await self._in_store(self._files[file].grade, by_file[file])
+        for host in qualities.keys() & self.desks.keys():
+            desk = self.desks[host]
+            desk.row = replace(desk.row, quality=qualities[host])
+            if not desk.idle:
+                self.line_up(desk)
+
     def line_up(self, desk: Desk) -> None:
         desk.idle = False
-        self.schedule.add(desk.row, self._clock.monotonic(), self._clock.wall(), not_before=self._not_before)
+        self._line_up(desk.row)
+
+    def _line_up(self, row: HostRow) -> None:
+        row = replace(row, front=with_host(row.front, row.linking, row.quality))
+        self.schedule.add(row, self._clock.monotonic(), self._clock.wall(), not_before=self._not_before)
+
+    def due_again(self, host: str) -> None:
+        """Pages of this host may be due for another visit."""
+        desk = self.desks.get(host)
+        if desk is not None:
+            desk.more_due = True
+            desk.row = replace(desk.row, due_waits=True)
+            self.schedule.waits(host, new=desk.row.new_waits, due=True)
+
+    def linked(self, host: str) -> None:
+        """New URLs of a host may be in the store: if it went out of line with its last ones in hand, it gets back in."""
+        desk = self.desks.get(host)
+        if desk is not None and desk.idle:
+            self.line_up(desk)
 
     def resume(self, desk: Desk) -> None:
         if desk.suspended:
@@ -137,14 +262,15 @@ class Hosts:
         limit = HEADS + len(desk.taken)
         store = self._files[desk.file]
         if not desk.known:
-            rows, fresh = await self._in_store(_authorities_and_heads, store, desk.row.host, limit)
+            rows, fresh = await self._in_store(self._first_look, store, desk.row.host, limit)
             if not desk.known:
                 desk.known = True
                 self._book.learn(rows)
                 desk.authorities |= {row.authority for row in rows}
         else:
-            fresh = await self._in_store(store.heads, desk.row.host, limit)
-        desk.refill(fresh)
+            fresh = await self._in_store(_heads, store, desk.row.host, limit, desk.row.due_waits)
+        desk.refill(fresh, limit)
+        self.schedule.waits(desk.row.host, new=desk.waits(again=False), due=desk.waits(again=True))
 
     async def exclude(self, desk: Desk, reason: str) -> None:
         """All that is still queued of a host is excluded: its budget is used up."""
@@ -172,6 +298,19 @@ class Hosts:
                     waiting += 1
         return waiting, dict(Counter(parked.values()))
 
+    def _first_look(self, store: FrontierStore, host: str, limit: int) -> tuple[Any, Any]:
+        """In the store thread: all that is stored of a host beside its row."""
+        closed, sums = store.yields(host)
+        self._yields.restore(closed, [sums], self._clock.wall())
+        return store.authorities(host), _heads(store, host, limit, True)
 
-def _authorities_and_heads(store: FrontierStore, host: str, limit: int) -> tuple[Any, Any]:
-    return store.authorities(host), store.heads(host, limit)
+
+def _give_up(store: FrontierStore, row: HostRow) -> None:
+    """The row first: a crash in between leaves URLs in line of a retired host, and the next start excludes them."""
+    store.commit([Ack(host=row)])
+    store.exclude_queued(row.host, row.reason)
+
+
+def _heads(store: FrontierStore, host: str, limit: int, revisits: bool) -> list[QueuedUrl]:
+    """The first URLs of each kind; `revisits`: whether any may be due."""
+    return store.heads(host, limit, again=False) + (store.heads(host, limit, again=True) if revisits else [])

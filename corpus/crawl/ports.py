@@ -6,13 +6,17 @@ contact settles (the URL, its host's and its domain's clocks, its links) is one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from corpus.crawl.nouns import (
     Ack,
     AuthorityRow,
+    Change,
+    ClosedPattern,
+    DomainYield,
     Due,
+    History,
     HostRow,
     Judged,
     Original,
@@ -23,13 +27,18 @@ from corpus.crawl.nouns import (
     ResponseRefusal,
     Settled,
     Tally,
+    Whole,
 )
 from corpus.model import CaptureRef, Failed, FetchResult, Kind, Response, Sighting
 
 __all__ = [  # noqa: RUF022  (nouns first, then the ports that speak of them)
     "Ack",
     "AuthorityRow",
+    "Change",
+    "ClosedPattern",
+    "DomainYield",
     "Due",
+    "History",
     "HostRow",
     "Judged",
     "Original",
@@ -40,6 +49,7 @@ __all__ = [  # noqa: RUF022  (nouns first, then the ports that speak of them)
     "ResponseRefusal",
     "Settled",
     "Tally",
+    "Whole",
     "Clock",
     "Transport",
     "Resolver",
@@ -109,18 +119,44 @@ class FrontierStore(Protocol):
 
     def host(self, host: str) -> HostRow | None: ...
 
+    def retired(self) -> list[HostRow]:
+        """Hosts that were retired."""
+        ...
+
     def parked(self) -> list[tuple[str, str]]:
         """(host, reason) of every host with parked URLs, whether or not the host itself is parked."""
         ...
 
-    def heads(self, host: str, limit: int) -> list[QueuedUrl]:
+    def heads(self, host: str, limit: int, *, again: bool | None = None) -> list[QueuedUrl]:
         """The next URLs of a host by (priority, depth, url_id) that are due; read-only: taking moves nothing.
 
-        A queued URL with a time of its own (`Settled.due`) is due once a `wake` saw that its wait is over.
+        A queued URL with a time of its own (`Settled.due`) is due once a `wake` saw that its wait is over. `again`: only
+        revisits, or only what is no revisit.
         """
         ...
 
+    def grade(self, qualities: Mapping[str, float]) -> None:
+        """What processing found of hosts (`crawl.priority.host_quality`); hosts that are not known here are passed over."""
+        ...
+
+    def rates(self) -> dict[int, int]:
+        """Pages by the bin of their estimated rate of change (`crawl.recrawl.rate_bin`); those never compared are left out."""
+        ...
+
+    def versions(self, url: str) -> list[tuple[float, float, str, str]]:
+        """The version chain of a canonical URL, oldest first: (first seen, last confirmed, change against the one before,
+        content digest). Empty for a page visited once; then its visit is its only version."""
+        ...
+
     def authorities(self, host: str) -> list[AuthorityRow]: ...
+
+    def yields(self, host: str) -> tuple[list[ClosedPattern], DomainYield]:
+        """The closed patterns of a host, and what its registered domain has brought."""
+        ...
+
+    def unknown(self, urls: Sequence[str]) -> list[str]:
+        """Those of these canonical URLs that were never seen."""
+        ...
 
     def reopen(self, host: str, authority: str, kind: Kind, digest: str) -> int:
         """Return URLs refused under another digest of this authority file to `queued`; returns how many."""
@@ -196,6 +232,11 @@ class CaptureSink(Protocol):
         original: Original,
     ) -> tuple[CaptureRef, int]:
         """Write request, revisit and metadata: a 304, or a payload identical to the original's."""
+        ...
+
+    @property
+    def due(self) -> bool:
+        """Whether the open segment is big or old enough to be sealed, or a seal has begun."""
         ...
 
     def sync(self) -> None: ...

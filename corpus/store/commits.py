@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,18 @@ class CommitRecord:
 
 
 class Commits:
-    """Commit records in an object store, at `commits/<stage>/<key>.json`."""
+    """Commit records in an object store, at `commits/<stage>/<key>.json`.
 
-    def __init__(self, objects: ObjectStore) -> None:
-        self._objects = objects
+    `publish` makes a record's outputs durable where that takes more than writing them: a record never names what is not.
+    """
+
+    def __init__(self, objects: ObjectStore, publish: Callable[[Mapping[str, str]], None] | None = None) -> None:
+        self._objects, self._publish = objects, publish
 
     def put(self, record: CommitRecord) -> bool:
         """True when new, False when the same record was there. Raises `NonDeterministicStage` when another one was."""
+        if self._publish is not None:
+            self._publish(record.outputs)
         return write_new_or_same(self._objects, _name(record.stage, record.key), encode(record))
 
     def get(self, stage: str, key: str) -> CommitRecord | None:

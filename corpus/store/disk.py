@@ -6,9 +6,13 @@ power between any two steps. Reading needs no port: what is not whole is never u
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Protocol
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk that is full: somebody may make room, and the same step then succeeds."""
 
 
 class Disk(Protocol):

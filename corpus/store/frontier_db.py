@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from corpus.errors import FenceLost, NewerSchema, StoreError
+from corpus.errors import FenceLost, NewerSchema, StoreError, TryLater
+from corpus.store.frontier_migrate import migrate
 from corpus.store.frontier_schema import FIRST_ROWS, PRAGMAS, SCHEMA, TABLES, text_in, text_out
+from corpus.store.frontier_yields import TABLES as YIELD_TABLES
 
 BUSY_MS = 5_000
 """How long to wait for another writer, which can only be an owner that is about to learn that it was superseded."""
@@ -44,7 +46,7 @@ def translated(path: Path) -> Iterator[None]:
         seen = f"{text} {name}".lower().replace("sqlite_", "").replace("attempt to write a readonly", "readonly")
         for sign, what, hint in _HINTS:
             if sign in seen:
-                raise StoreError(f"{what} ({text})", str(path), hint) from error
+                raise (TryLater if sign == "full" else StoreError)(f"{what} ({text})", str(path), hint) from error
         raise StoreError(text, str(path), "please report this with the file's size and the free space of its disk") from error
 
 
@@ -73,6 +75,9 @@ def _prepare(con: sqlite3.Connection, path: Path, cache_bytes: int) -> None:
             for sql, rows in FIRST_ROWS:
                 con.executemany(sql, rows)
         check_schema(con, path)
+        migrate(con)
+        for statement in YIELD_TABLES:
+            con.execute(statement)
         con.execute("COMMIT")
     except BaseException:
         con.execute("ROLLBACK")

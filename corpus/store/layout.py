@@ -6,6 +6,7 @@ checked before it becomes a path. `corpus.json` names the layout's version; a ne
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from corpus.errors import AlreadyExists, NewerSchema, StoreError
 from corpus.model import SCHEMA_VERSION
 from corpus.store.local_objects import LocalObjects
+from corpus.store.objects import ObjectStore
 from corpus.version import __version__
 
 FAMILIES = ("documents", "signals", "spans", "signatures")
@@ -139,14 +141,15 @@ class Layout:
             raise StoreError(f"not a file of the store: {file[:200]!r}")
         return self.root / file
 
-    def check_schema(self) -> None:
-        """Write `corpus.json` into a new folder, or read it. Raises NewerSchema, or StoreError when it is unreadable."""
-        objects = LocalObjects(self.root)
+    def check_schema(self, objects: ObjectStore | None = None) -> None:
+        """Write `corpus.json` into a new store (default: the root's folder), or read it. Raises NewerSchema, or StoreError when it is unreadable."""
+        objects = objects or LocalObjects(self.root)
         ours = json.dumps({"schema": SCHEMA_VERSION, "created_by": __version__}) + "\n"
-        try:
-            objects.put_new("corpus.json", ours.encode())
-        except AlreadyExists:
-            _refuse_newer(objects.get("corpus.json"), str(self.root / "corpus.json"))
+        if not objects.exists("corpus.json"):  # a store that replaces what is there must not get at it
+            with contextlib.suppress(AlreadyExists):  # somebody else was quicker
+                objects.put_new("corpus.json", ours.encode())
+                return
+        _refuse_newer(objects.get("corpus.json"), str(self.root / "corpus.json"))
 
 
 def segment_name(worker: int, epoch: int, seq: int) -> str:

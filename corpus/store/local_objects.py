@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from corpus.errors import AlreadyExists, StoreError
-from corpus.store.disk import Disk, LocalDisk
+from corpus.errors import AlreadyExists, StoreError, TryLater
+from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.objects import check_name, under
 
 _PART = ".part-"
@@ -45,7 +45,7 @@ class LocalObjects:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise StoreError("there is no such object", name) from None
         except OSError as error:
-            raise _failed(error, name) from error
+            raise failed(error, name) from error
 
     def exists(self, name: str) -> bool:
         return self._path(name).is_file()
@@ -64,7 +64,7 @@ class LocalObjects:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise _failed(error, name) from error
+            raise failed(error, name) from error
 
     def sweep(self, prefix: str = "", *, older_than: float | None = None) -> int:
         """Remove what crashed writers left; returns how many files.
@@ -108,14 +108,14 @@ class LocalObjects:
             self._settle(target.parent, name)
             raise AlreadyExists("this object exists already", name) from None
         except OSError as error:
-            raise _failed(error, name) from error
+            raise failed(error, name) from error
 
     def _settle(self, folder: Path, name: str) -> None:
         """The other writer may not have synced the folder yet, and our caller will build on the object being there."""
         try:
             self._disk.sync_folder(folder)
         except OSError as error:
-            raise _failed(error, name) from error
+            raise failed(error, name) from error
 
 
 @contextlib.contextmanager
@@ -137,7 +137,7 @@ def sealed(path: Path, disk: Disk | None = None) -> Iterator[Path]:
         disk.replace(part, path)
         disk.sync_folder(path.parent)
     except OSError as error:
-        raise _failed(error, str(path)) from error
+        raise failed(error, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -164,8 +164,10 @@ def _write_part(disk: Disk, folder: Path, fill: Callable[[int], None]) -> Path:
     return part
 
 
-def _failed(error: OSError, where: str) -> StoreError:
-    return StoreError(
+def failed(error: OSError, where: str) -> StoreError:
+    """A disk's refusal in plain words: `TryLater` when it is full, for somebody may make room."""
+    kind = TryLater if error.errno in NO_ROOM else StoreError
+    return kind(
         f"the disk refused: {error.strerror or error}",
         where,
         "free some space or repair the disk, then run the same command again",

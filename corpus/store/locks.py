@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from corpus.errors import Locked, StoreError
+from corpus.store.disk import NO_ROOM
 
 _POLL_S = 0.02
 _GRACE_S = 0.1
@@ -107,8 +108,12 @@ def _try(fd: int, path: Path) -> bool:
 def _sign(fd: int, wall: float) -> None:
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
     value = {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": boot_id, "started_at": wall}
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(value).encode(), 0)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(value).encode(), 0)
+    except OSError as error:
+        if error.errno not in NO_ROOM:  # the lock holds without the words about it
+            raise
 
 
 def _who(fd: int) -> dict[str, Any]:

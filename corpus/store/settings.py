@@ -13,20 +13,28 @@ class StoreSettings(Settings):
     root: str = "."
     """A folder (relative to the configuration file) or `s3://bucket/prefix`."""
     local: str = ".local"
-    """A folder for what is machine-local: the SQLite frontier and the rebuildable catalog."""
+    """A folder for what is machine-local: the SQLite frontier and the rebuildable catalog; with a root on S3 also the files
+    under work and copies. Relative to the root where that is a folder, else to the configuration file."""
     frontier: str = "sqlite"
     """`sqlite` or a PostgreSQL DSN."""
     segment_bytes: Bytes = 128 * 2**20
+    """A WARC file is sealed at this size."""
     segment_age: Seconds | None = None
     """Absent: 10 min on a folder, 60 s on S3."""
     lease: Seconds = 30.0
+    """Not used by this version."""
     s3_endpoint: str | None = None
+    """URL of an S3 store that is not AWS. Credentials come from boto3's own chain, never from here."""
     s3_region: str | None = None
+    """Region of the bucket."""
 
 
 class EngineSettings(Settings):
     kind: Literal["local", "ray", "rank"] = "local"
+    """This version runs `local`."""
     address: str | None = None
+    """Not used by this version."""
     workers: PositiveInt | None = None
     """Absent: one per core."""
     memory: Bytes = 4 * 10**9
+    """For all process workers together."""

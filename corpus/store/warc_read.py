@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from corpus.model import Capture, CaptureRef
 from corpus.store.warc_capture import NOT_A_PAGE, Limits, capture_of, parse_fields
-from corpus.store.warc_source import open_source
+from corpus.store.warc_source import open_source, source_of
 from corpus.store.warc_stream import Fault, RawRecord, read_records
 
 _PAGES = frozenset({"response", "revisit", "conversion", "resource"})
@@ -31,7 +32,13 @@ def read_captures(path: Path, file_name: str, *, limits: Limits = Limits()) -> I
 
 def read_at(path: Path, offset: int, file_name: str = "", *, limits: Limits = Limits()) -> Capture:  # noqa: B008
     """The capture whose ref has this offset; with a `fault` when there is none to be read."""
-    with open_source(path, offset) as source:
+    with path.open("rb") as file:
+        return read_in(file, offset, file_name or path.name, limits=limits)
+
+
+def read_in(file: BinaryIO, offset: int, file_name: str, *, limits: Limits = Limits()) -> Capture:  # noqa: B008
+    """The same in a segment of our own that is open already, wherever it lies."""
+    with source_of(file, Path(file_name), offset) as source:
         fault = Fault(offset, "no capture begins here")
         for item in join(read_records(source)):
             if isinstance(item, Fault) and item.offset == offset:

@@ -247,13 +247,19 @@ class FrameSource:
 @contextlib.contextmanager
 def open_source(path: Path, start: int = 0) -> Iterator[Source]:
     """An archive opened by its first bytes, not by its name: gzip, lz4, zstd, or plain. `start` is an offset in the file."""
-    with path.open("rb") as file:
-        head = file.read(4)
-        if kind := {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}.get(head):
-            source: Source = FrameSource(path, kind)
-        else:
-            source = GzipSource(file, start) if head.startswith(_MAGIC[:2]) else PlainSource(file, start)
-        try:
-            yield source
-        finally:
-            source.close()
+    with path.open("rb") as file, source_of(file, path, start) as source:
+        yield source
+
+
+@contextlib.contextmanager
+def source_of(file: BinaryIO, path: Path, start: int = 0) -> Iterator[Source]:
+    """The same of a file that is open already; `path` is opened again only for lz4 and zstd, which foreign archives use."""
+    head = file.read(4)
+    if kind := {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}.get(head):
+        source: Source = FrameSource(path, kind)
+    else:
+        source = GzipSource(file, start) if head.startswith(_MAGIC[:2]) else PlainSource(file, start)
+    try:
+        yield source
+    finally:
+        source.close()

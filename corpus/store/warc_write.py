@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpus.crawl.ports import Original, Request
-from corpus.errors import AlreadyExists, StoreError
+from corpus.errors import AlreadyExists, StoreError, TryLater
 from corpus.model import CaptureRef, Response
-from corpus.store.disk import Disk, LocalDisk
+from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.layout import OPEN_SUFFIX, Layout
 from corpus.store.warc_groups import Group, encode_group, encode_linked, encode_revisit, encode_warcinfo
 
@@ -145,6 +145,11 @@ class SegmentWriter:
 
     # the store thread's side
 
+    @property
+    def due(self) -> bool:
+        with self._append_lock:
+            return bool(self._retiring) or (self._current is not None and self._is_due(self._current))
+
     def sync(self) -> None:
         """Everything appended before the call is durable when it returns. StoreError when the disk is full or failing."""
         with self._io_lock:
@@ -213,7 +218,7 @@ class SegmentWriter:
             self._disk.write(fd, data)
         except OSError as error:
             self._undo(segment, data)
-            raise StoreError(f"the disk refused: {error.strerror or error}", segment.name, _FULL) from error
+            raise _refused("the disk refused", error, segment.name) from error
         segment.written += len(data)
         segment.digest.update(data)
         try:
@@ -253,12 +258,17 @@ class SegmentWriter:
                 segment.fd = None
             seal_file(self._disk, segment.open_path, segment.path)
         except OSError as error:
-            raise StoreError(f"the disk refused to seal: {error.strerror or error}", segment.name, _FULL) from error
+            raise _refused("the disk refused to seal", error, segment.name) from error
         return SealedSegment(segment.name, segment.digest.hexdigest(), segment.written, segment.pages, segment.records)
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
             raise StoreError(self._broken, str(self._folder), "run the same command again: what was acknowledged is kept")
+
+
+def _refused(what: str, error: OSError, where: str) -> StoreError:
+    kind = TryLater if error.errno in NO_ROOM else StoreError
+    return kind(f"{what}: {error.strerror or error}", where, _FULL)
 
 
 def seal_file(disk: Disk, open_path: Path, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,12 @@ import pytest
 from corpus.errors import AlreadyExists, NonDeterministicStage, StoreError
 from corpus.store.local_objects import LocalObjects
 from corpus.store.objects import ObjectStore, put_same, write_new_or_same
+from corpus.store.s3_cache import CachedObjects
 from corpus.testing.disk import CrashingDisk, MemoryObjects
+from tests.s3_kit import Gateway, Server, gateway
 
+S3 = {"s3-moto": "s3_server", "s3-nanio": "kept_nanio"}
+"""Implementations behind a server, by its fixture."""
 IMPLEMENTATIONS: dict[str, Callable[[Path], ObjectStore]] = {
     "folder": lambda folder: LocalObjects(folder / "store"),
     "folder-on-a-simulated-disk": lambda folder: LocalObjects(folder / "store", CrashingDisk(seed=1)),
@@ -20,8 +24,18 @@ IMPLEMENTATIONS: dict[str, Callable[[Path], ObjectStore]] = {
 }
 
 
-@pytest.fixture(params=sorted(IMPLEMENTATIONS))
+@pytest.fixture(scope="module")
+def kept_nanio(nanio_server: Server) -> Iterator[Gateway]:
+    """nanio behind a gateway that keeps the create-only promise for it."""
+    with gateway(nanio_server, create_only=True) as gate:
+        yield gate
+
+
+@pytest.fixture(params=[*sorted(IMPLEMENTATIONS), *(pytest.param(name, marks=pytest.mark.needs("s3")) for name in sorted(S3))])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
+    if request.param in S3:
+        server: Server | Gateway = request.getfixturevalue(S3[request.param])
+        return CachedObjects(server.objects(), tmp_path / "cache")
     return IMPLEMENTATIONS[request.param](tmp_path)
 
 

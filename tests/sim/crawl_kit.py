@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corpus.crawl.authority import AuthorityBook
@@ -22,7 +22,7 @@ from corpus.crawl.ports import Ack, AuthorityRow, HostRow, Original, OutboxRow, 
 from corpus.crawl.settings import CrawlSettings, RecrawlSettings
 from corpus.crawl.traps import UrlRules
 from corpus.crawl.worker import Progress, Worker
-from corpus.errors import StoreError
+from corpus.errors import StoreError, TryLater
 from corpus.model import CaptureRef, Kind, Response, Sighting
 from corpus.optout.settings import OptoutSettings
 from corpus.store.frontier_memory import MemoryFrontier
@@ -34,6 +34,7 @@ from corpus.url.host import host_of, registered_domain
 from corpus.url.partition import PARTITION_FILES, partition_file
 from corpus.url.scope import UrlScope
 
+SEGMENT_BYTES = 60_000
 PRIVATE = ("127.0.0.0/8",)
 
 
@@ -54,6 +55,16 @@ class MemorySink:
         """(canonical URL, status, SHA-256 of the body)"""
         self.revisits: list[tuple[str, str]] = []
         self.linked: list[tuple[str, str]] = []
+        self.sealed = self.begun = 0
+        """Captures that lie in sealed segments; bytes before the open one."""
+        self.seals: list[int] = []
+        self.refuse: Callable[[], bool] = lambda: False
+        """Whether the disk behind it is full right now."""
+
+    def crash(self) -> None:
+        """What was not sealed is gone."""
+        del self.kept[self.sealed :]
+        self.size = self.begun
 
     def _place(self, length: int) -> tuple[CaptureRef, int]:
         ref = CaptureRef(self.name, self.size, length)
@@ -80,12 +91,22 @@ class MemorySink:
 
     def sync(self) -> None:
         """Nothing to wait for; a disk that is full says so once."""
+        if self.refuse():
+            raise TryLater("the disk refused: no space left on device", self.name, "free some space")
         if self.full:
             self.full = False
             raise StoreError("the disk refused: no space left on device", self.name, "free some space")
 
+    @property
+    def due(self) -> bool:
+        return self.size - self.begun > SEGMENT_BYTES
+
     def rotate(self, *, force: bool = False) -> list[str]:
-        return []
+        if not (force or self.due) or self.size == self.begun:
+            return []
+        self.sealed, self.begun = len(self.kept), self.size
+        self.seals.append(self.size)
+        return [f"{self.name}-{len(self.seals)}"]
 
 
 class MemoryConsent:
@@ -128,10 +149,10 @@ class Crawl:
     """One folder's worth of state; `run` is one run of one fetch process over it, and may be called again."""
 
     def __init__(
-        self, web: SimWeb, config: CrawlSettings, *, optout: OptoutSettings | None = None, recrawl: RecrawlSettings | None = None, clock: VirtualClock | None = None
+        self, web: SimWeb, config: CrawlSettings, *, optout: OptoutSettings | None = None, recrawl: RecrawlSettings | None = None, clock: VirtualClock | None = None, ack_sealed: bool = False
     ) -> None:  # fmt: skip
         self.web, self.config, self.optout, self.recrawl = web, config, optout or OptoutSettings(), recrawl
-        self.clock = clock or VirtualClock()
+        self.clock, self.ack_sealed = clock or VirtualClock(), ack_sealed
         self.log = ContactLog()
         self.transport = SimTransport(web, self.clock, config, log=self.log)
         self.files = {n: MemoryFrontier() for n in range(PARTITION_FILES)}
@@ -175,6 +196,7 @@ class Crawl:
             router,
             near_copies=self.config.near_copies,
             on_sealed=lambda: None,
+            ack_sealed=self.ack_sealed,
         )
         tools = VisitTools(
             self.config, self.optout, AuthorityBook(self.optout, self.config.robots_token, self.consent.body), router,
@@ -189,7 +211,8 @@ class Crawl:
             self.reports.append(Progress(**{name: getattr(progress, name) for name in progress.__slots__}))
             if progress.idle and progress.sent == progress.applied and len(self.ends) < self.runs:
                 self.ends.append(self.reports[-1])
-                worker.drain()
+                if self.config.until == "done":
+                    worker.drain()
 
         spent = sum(
             n for store in self.files.values() for (state, _), n in _pages(store).items() if state in ("fetched", "not-modified")

@@ -61,7 +61,8 @@ def test_a_header_without_a_colon_is_refused() -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        "store.root=s3://b/x",
+        "store.root=s3://No-Bucket/x",
+        "store.s3_region=eu-central-1",
         "store.frontier=postgresql://x",
         "engine.kind=ray",
         'crawl.scope.domains=["not a domain"]',

@@ -157,10 +157,42 @@ def test_what_this_version_cannot_honour_is_refused(tmp_path: Path) -> None:
     """A key that would change nothing here is a problem with its reason; its default is none."""
     path = write(tmp_path, GOOD)
     settings = [
-        'crawl.seen="bloom"', 'recrawl.mode="by-change"', "recrawl.share=0.9", 'export.versions="major"', 'store.lease="5s"',
-        'store.s3_region="eu"', 'engine.address="ray://x"',
+        'export.versions="major"', 'store.lease="5s"',
+        'engine.address="ray://x"',
     ]  # fmt: skip
     found = problems(load_config(path, overrides=settings, environment={}), fetching=False)
     assert {p.key for p in found} == {setting.split("=")[0] for setting in settings}
     assert all("this version" in p.message for p in found)
     assert set(NOT_YET) <= set(leaves(load_config(path, environment={}).model_dump()))
+
+
+def test_a_root_on_s3_is_checked_without_asking_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bucket's name, the endpoint, and whether boto3 is here; S3 keys that would mean nothing are problems too."""
+    path = write(tmp_path, GOOD)
+
+    def keys(*settings: str) -> list[str]:
+        return [p.key for p in problems(load_config(path, overrides=settings, environment={}), fetching=False)]
+
+    good = (
+        'store.root="s3://my-bucket/crawls/a"',
+        'store.s3_endpoint="https://s3.example.org"',
+        'store.s3_region="eu-central-1"',
+    )
+    assert keys(*good) == []
+    assert keys('store.root="s3://My_Bucket/x"', 'store.s3_endpoint="s3.example.org"') == ["store.root", "store.s3_endpoint"]
+    assert keys('store.s3_region="eu-central-1"') == ["store.s3_region"]
+    config = load_config(path, overrides=good, environment={})
+    assert config.in_bucket
+    assert config.root == config.local / "working" / "my-bucket" / "crawls" / "a"
+    assert config.local == (tmp_path / ".local").resolve()
+    monkeypatch.setattr("corpus.store.s3_place.has_boto3", lambda: False)
+    assert keys(*good) == ["store.root"]
+
+
+def test_recrawl_intervals_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None:
+    """A shortest interval that is longer than the longest cannot be kept; the modes themselves are all accepted."""
+    path = write(tmp_path, GOOD)
+    wrong = load_config(path, overrides=['recrawl.min_interval="5d"', 'recrawl.max_interval="1d"'], environment={})
+    assert [p.key for p in problems(wrong, fetching=False)] == ["recrawl.min_interval"]
+    for mode in ("uniform", "by-change", "proportional", "optimal"):
+        assert not problems(load_config(path, overrides=[f'recrawl.mode="{mode}"', "recrawl.share=0.9"], environment={}), fetching=False)  # fmt: skip

@@ -1,0 +1,102 @@
+"""A crawl over stores that are slow to be sure, full, or away: nothing is acknowledged too early, and nobody is asked in vain."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from corpus.crawl.hosts import Hosts
+from corpus.testing.web import SimHost, SimWeb, Trait, address_of, plain_hosts
+from tests.sim.crawl_kit import Crawl, settings
+from tests.sim.crawl_webs import check_funnel, check_manners
+
+
+def web() -> SimWeb:
+    """Hosts without a limit that a clock decides, one of them with a chain of pages each of which is known only by the last."""
+    chain = SimHost("chain.test", address=address_of(90), pages=30, traits=(Trait.SITEMAP,))
+    return SimWeb(11, [*plain_hosts(6, pages=25), chain])
+
+
+def states(crawl: Crawl) -> dict[tuple[str, str], int]:
+    return {key: n for key, n in crawl.tally().items() if n}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Crawl:
+    """The web crawled over a folder that is always sure."""
+    crawl = Crawl(web(), settings())
+    crawl.run()
+    return crawl
+
+
+def unsealed(crawl: Crawl) -> list[str]:
+    """URLs that the frontier holds for stored whose capture lies behind the last seal."""
+    return [url for url, _, _ in crawl.sinks["pages"].kept[crawl.sinks["pages"].sealed :] if crawl.row(url)["state"] == "fetched"]
+
+
+def test_pages_wait_for_their_seal_and_links_do_not(plain: Crawl) -> None:
+    """Where only sealed segments are durable the crawl ends with the same states, in about the same time, in few segments."""
+    crawl = Crawl(web(), settings(), ack_sealed=True)
+    crawl.run()
+    assert states(crawl) == states(plain)
+    assert Counter(url for url, _, _ in crawl.sinks["pages"].kept) == Counter(url for url, _, _ in plain.sinks["pages"].kept)
+    assert crawl.clock.monotonic() < plain.clock.monotonic() * 1.05 + 2
+    assert crawl.sinks["pages"].sealed == len(crawl.sinks["pages"].kept)
+    assert len(crawl.sinks["pages"].seals) <= crawl.sinks["pages"].size / 60_000 + 1
+    check_funnel(crawl)
+    check_manners(crawl)
+
+
+@pytest.mark.parametrize("after_s", [6.0, 11.5, 17.0])
+def test_a_crash_loses_only_what_was_not_sealed(plain: Crawl, after_s: float) -> None:
+    """After a crash no acknowledged page lies in an open segment; what did is fetched again, politely, and all comes out the same."""
+    crawl = Crawl(web(), settings(), ack_sealed=True)
+    crawl.run(crash_after_s=after_s)
+    assert crawl.sinks["pages"].kept
+    assert not unsealed(crawl)
+    for sink in crawl.sinks.values():
+        sink.crash()
+    crawl.run()
+    assert states(crawl) == states(plain)
+    assert {url for url, _, _ in crawl.sinks["pages"].kept} == {url for url, _, _ in plain.sinks["pages"].kept}
+    check_manners(crawl)
+
+
+@pytest.mark.parametrize("ack_sealed", [False, True])
+def test_a_full_disk_is_waited_out(plain: Crawl, ack_sealed: bool) -> None:
+    """While the disk is full nobody new is asked and the run says why; with room again it ends with nothing lost and nothing twice."""
+    crawl = Crawl(web(), settings(), ack_sealed=ack_sealed)
+    began, ended = crawl.clock.monotonic() + 8.0, crawl.clock.monotonic() + 40.0
+    crawl.sinks["pages"].refuse = lambda: began <= crawl.clock.monotonic() < ended
+    start = crawl.clock.wall() - crawl.clock.monotonic()
+    crawl.run()
+    late = [c for c in crawl.log if began + 1.5 <= c.arrived_wall - start < ended]
+    assert not late, f"{len(late)} contacts while nothing could be kept"
+    assert any("no space" in report.stalled for report in crawl.reports)
+    assert not crawl.reports[-1].stalled
+    assert states(crawl) == states(plain)
+    assert Counter(url for url, _, _ in crawl.sinks["pages"].kept) == Counter(url for url, _, _ in plain.sinks["pages"].kept)
+    check_funnel(crawl)
+    check_manners(crawl)
+
+
+def test_a_host_whose_pages_all_wait_is_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that went out of line with all its known pages in hand gets back in by the links they bring, before any seal."""
+    put_back: list[str] = []
+    lines_up = Hosts.linked
+
+    def linked(hosts: Hosts, host: str) -> None:
+        was_idle = host in hosts.desks and hosts.desks[host].idle
+        lines_up(hosts, host)
+        if was_idle and not hosts.desks[host].idle:
+            put_back.append(host)
+
+    monkeypatch.setattr(Hosts, "linked", linked)
+    chain = SimHost("chain.test", address=address_of(90), pages=15, links=1, latency_s=0.01)
+    crawl = Crawl(
+        SimWeb(3, [*plain_hosts(6, pages=10), chain]), settings(delay=0.05, delay_start=0.05, latency_factor=0.1), ack_sealed=True
+    )
+    crawl.run()
+    assert put_back
+    assert len(crawl.sinks["pages"].kept) >= 15
