@@ -4,6 +4,7 @@ SHELL := /bin/sh
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 VENV := .venv
+APART := .venv-apart
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PYTEST := $(PY) -m pytest
@@ -11,14 +12,16 @@ FAST := tests/unit tests/laws tests/contract tests/conformance tests/sim
 DOCS := python3.11-doc debian-handbook
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop fleet long bench bench-data lint clean peers bench-peers
+.PHONY: help setup demo test docs interop fleet soak long bench bench-data lint clean peers bench-peers
 
 help:
 	@echo "make demo        crawl the bundled little web, offline, and end with a dataset in ./demo-corpus"
 	@echo "make test        the fast suite"
+	@echo "make docs        the documentation site, in build/docs; its reference is made from the code"
 	@echo "make interop     other people's tools on our files"
 	@echo "make fleet       several machines' worth of workers (needs PostgreSQL; skips without)"
 	@echo "make long        the slow tests, and a real documentation site from crawl to release"
+	@echo "make soak        an hour of an endless crawl: no growth in memory, file handles or threads"
 	@echo "make bench       each stage in CPU-seconds and bytes, as JSON lines"
 	@echo "make bench-peers whole jobs beside Scrapy, Crawlee, trafilatura, datatrove, datasketch and bare loops"
 	@echo "make bench-data  fetch and unpack the documentation that long and bench use (Debian, no root needed)"
@@ -39,15 +42,32 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(PYTEST) $(FAST) -m "not slow" -n 2 --dist loadfile
 
-interop: $(STAMP) $(VENV)/.interop
+docs: $(STAMP) $(VENV)/.docs
+	$(VENV)/bin/properdocs build --strict
+	@echo "build/docs/index.html"
+
+$(VENV)/.docs: requirements-docs.txt
+	$(VENV)/bin/pip install -q -r requirements-docs.txt
+	@touch $@
+
+interop: $(STAMP) $(VENV)/.interop $(APART)/.installed
 	$(PYTEST) tests/interop -m "not slow"
 
 $(VENV)/.interop: requirements-interop.txt
 	$(VENV)/bin/pip install -q -r requirements-interop.txt
 	@touch $@
 
+# pywb replaces a module of ours, and DuckDB 1.5 would replace ours: both live apart
+$(APART)/.installed: requirements-apart.txt
+	$(PYTHON) -m venv $(APART)
+	$(APART)/bin/pip install -q -r requirements-apart.txt
+	@touch $@
+
 fleet: $(STAMP)
 	$(PYTEST) tests/fleet -m "not slow"
+
+soak: $(STAMP)
+	$(PY) -m tests.bench.soak --seconds 3600
 
 long: $(STAMP) bench-data
 	$(PYTEST) tests -m slow
@@ -64,7 +84,7 @@ peers: .venv-peers/.installed
 	@touch $@
 
 bench-peers: $(STAMP) bench-data peers
-	$(VENV)/bin/corpus bench --peers --hosts 100 --pages 20
+	$(VENV)/bin/corpus bench --peers --hosts 98 --pages 30
 
 bench-data: bench-data/.unpacked
 
@@ -82,5 +102,5 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy --strict corpus
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-corpus build dist
+	rm -rf $(VENV) $(APART) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-corpus build dist
 	find corpus tests -name __pycache__ -type d -prune -exec rm -rf {} +

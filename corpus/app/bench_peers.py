@@ -69,7 +69,7 @@ def bench_peers(
     if unknown:
         raise UsageError(f"no such job: {', '.join(unknown)}", "bench", f"one of {', '.join(JOBS)}")
     have = installed(python)
-    web = RealWeb(data, hosts, pages, english=True)
+    web = RealWeb(data, hosts, pages)
     urls_per_page = sum(web.body(n % hosts, n % pages).count(b"<a ") for n in range(50)) / 50
     loops: list[float] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ServerProcess(web) as server:

@@ -35,6 +35,14 @@ def whole_funnel(project: Project) -> list[FunnelStep]:
     return [*first, *later, *(FunnelStep(stage, 0, 0) for stage in missing)]
 
 
+def told_funnel(project: Project) -> list[FunnelStep]:
+    """The eight steps, and where the newest release holds older versions, their one separate line: those are no URLs."""
+    made = releases(project)
+    versions = made[-1][1].get("versions") if made else None
+    line = [FunnelStep(versions["stage"], versions["in"], versions["out"], dict(versions["dropped"]))] if versions else []
+    return [*whole_funnel(project), *line]
+
+
 def _fetch_steps(project: Project) -> list[FunnelStep]:
     known = tally(project)
     with Views(project) as views:
@@ -58,12 +66,17 @@ def _fetch_steps(project: Project) -> list[FunnelStep]:
 
 
 def _waits(project: Project, total: int) -> dict[str, int]:
-    """What is waited for: queued URLs of a parked host under the host's reason, the rest as `queued`."""
+    """What is waited for: queued URLs of a parked host under the host's reason, the rest as `queued`.
+
+    A host's queue also holds its statement files and stored pages that are due again: those are no part of `total`.
+    """
     found: dict[str, int] = {}
+    rest = total
     for _, state, reason, queued in host_states(project):
-        if queued and state == "parked":
-            found[reason or "backing-off"] = found.get(reason or "backing-off", 0) + queued
-    rest = total - sum(found.values())
-    if rest > 0:
+        here = min(queued, rest) if state == "parked" else 0
+        if here:
+            found[reason or "backing-off"] = found.get(reason or "backing-off", 0) + here
+            rest -= here
+    if rest:
         found["queued"] = rest
     return found

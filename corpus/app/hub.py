@@ -41,6 +41,8 @@ _PLAIN: dict[int, tuple[str, str]] = {
 class HubError(CorpusError):
     """The hub said no, or did not answer. `status` is the HTTP status, 0 without one."""
 
+    next = "do what the hint says for this status, then push again: what arrived is not sent twice"
+
     def __init__(self, what: str, where: str = "", hint: str = "", status: int = 0) -> None:
         super().__init__(what, where, hint)
         self.args = (what, where, hint, status)

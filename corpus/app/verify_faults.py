@@ -32,11 +32,38 @@ class Kind(StrEnum):
     CONTROL = "control-log"
     SNAPSHOT = "snapshot"
     RELEASE = "release"
+    CATALOG = "catalog"
+    """The catalog says of a release what its shards do not. Nothing is lost with a catalog."""
     UNIQUE = "not-unique"
     """A release holds a url or an id twice."""
+    TAKEDOWN = "takedown"
+    """A takedown is half carried out, or its proof proves nothing."""
     FUNNEL = "funnel"
     """A sum of the funnel does not close (law C)."""
 
+
+MENDED = "corpus verify --repair makes it again from what is whole"
+NEXT: dict[Kind, str] = {
+    Kind.RECORD: MENDED,
+    Kind.MISSING: f"{MENDED}; an archive cannot be made again: take it from a copy",
+    Kind.DIGEST: f"{MENDED}; an archive cannot be made again: take it from a copy",
+    Kind.ROWS: MENDED,
+    Kind.WARC: "take the archive from a copy; pages in what cannot be read are lost, everything else stays usable",
+    Kind.UNRECORDED: "corpus verify --repair records it where it is whole, and removes what can be made again",
+    Kind.OPEN: "corpus verify --repair seals it; so does the next corpus run",
+    Kind.TEMPORARY: "corpus verify --repair removes it",
+    Kind.FRONTIER: "take the partition file from a copy; pages that are stored stay usable without it",
+    Kind.REFERENCE: "find out what was changed by hand; corpus why shows the row's chain",
+    Kind.CONSENT: "take the log from a copy: nothing can replace it as evidence",
+    Kind.CONTROL: "take the log from a copy: orders are in no other place",
+    Kind.SNAPSHOT: "corpus export makes a new one",
+    Kind.RELEASE: "corpus replay tells whether it can be made again; else make a new release",
+    Kind.CATALOG: "corpus verify --rebuild makes it again from releases",
+    Kind.UNIQUE: "do not publish the release; report it",
+    Kind.TAKEDOWN: "corpus takedown apply goes on where it stopped",
+    Kind.FUNNEL: "report it, with the step that is named",
+}
+"""What a person can do about each kind; in the reference of the docs."""
 
 Mend = Callable[[], str]
 """Repairs one fault and says what was done. Raises StoreError when it cannot."""

@@ -16,13 +16,15 @@ class StoreSettings(Settings):
     """A folder for what is machine-local: the SQLite frontier and the rebuildable catalog; with a root on S3 also the files
     under work and copies. Relative to the root where that is a folder, else to the configuration file."""
     frontier: str = "sqlite"
-    """`sqlite` or a PostgreSQL DSN."""
+    """`sqlite`, or the DSN of a PostgreSQL server (15 or newer, `corpus[fleet]`) with a database for this corpus alone:
+    `postgresql://user@host:5432/database`. The password comes from PGPASSWORD or ~/.pgpass."""
     segment_bytes: Bytes = 128 * 2**20
     """A WARC file is sealed at this size."""
     segment_age: Seconds | None = None
     """Absent: 10 min on a folder, 60 s on S3."""
     lease: Seconds = 30.0
-    """Not used by this version."""
+    """How long a partition file on PostgreSQL is owned without being renewed (every quarter of it); past half of it nothing is
+    sent. In SQLite the operating system's lock decides."""
     s3_endpoint: str | None = None
     """URL of an S3 store that is not AWS. Credentials come from boto3's own chain, never from here."""
     s3_region: str | None = None
@@ -31,10 +33,10 @@ class StoreSettings(Settings):
 
 class EngineSettings(Settings):
     kind: Literal["local", "ray", "rank"] = "local"
-    """This version runs `local`."""
+    """`rank`: stages after the crawl run only as ranks of a batch system (`--rank R --world N`). `ray` is refused by this version."""
     address: str | None = None
     """Not used by this version."""
     workers: PositiveInt | None = None
-    """Absent: one per core."""
+    """Absent: one per core that this process may use."""
     memory: Bytes = 4 * 10**9
     """For all process workers together."""

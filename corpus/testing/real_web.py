@@ -28,21 +28,19 @@ _NOT_FOUND = Answer(404, _HTML, b"<!DOCTYPE html><title>404</title><p>not found<
 
 @dataclass(frozen=True)
 class RealWeb:
-    """`hosts` hosts of `pages` pages each, from `bench_data`; English only where `english`."""
+    """`hosts` hosts of `pages` pages each, from `bench_data`."""
 
     bench_data: Path
     hosts: int
     pages: int
-    english: bool = False
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
         """The pages, host after host. Raises UsageError when there are too few."""
         found = []
         for tree in trees(self.bench_data):
-            if not self.english or tree.name in {"python", "handbook-en-US"}:
-                sized = [(file, file.stat().st_size) for file in sorted(tree.folder.rglob("*.html"))]
-                found += [file for file, size in sized if SMALLEST <= size <= LARGEST]
+            sized = [(file, file.stat().st_size) for file in sorted(tree.folder.rglob("*.html"))]
+            found += [file for file, size in sized if SMALLEST <= size <= LARGEST]
         if len(found) < self.hosts * self.pages:
             raise UsageError(
                 f"there are {len(found)} pages for {self.hosts} hosts of {self.pages}", str(self.bench_data), "take fewer"

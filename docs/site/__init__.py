@@ -1,0 +1,1 @@
+"""What turns `docs/` into a site: the reference made from code, and the builder's hook. Not part of the package."""
