@@ -34,6 +34,8 @@ REASONS: dict[str, Reason] = _table(
     ("repeated-segments", "scope", "excluded", "a path segment repeats more than crawl.max_repeated_segments", "raise crawl.max_repeated_segments"),
     ("unwanted-extension", "scope", "excluded", "its path ends like a file that is not a page", "nothing: media and archives are out of scope"),
     ("trap", "scope", "excluded", "its URL template yields copies without end", "add the host to crawl.trusted or narrow the scope"),
+    ("low-yield", "scope", "excluded", "most pages of its domain repeat what others of it say", "add the host to crawl.trusted or narrow the scope"),
+    ("host-retired", "fetch", "excluded", "its host has not answered for days and is given up for now", "run again a month later: it is then tried once more"),
     ("host-budget", "scope", "excluded", "the host's page budget is used up", "raise crawl.max_pages_per_host"),
     ("domain-budget", "scope", "excluded", "the domain's page budget is used up", "raise crawl.max_pages_per_domain"),
     ("too-many-redirects", "scope", "excluded", "more redirects in a row than crawl.max_redirects", "nothing: the site sends visitors round"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo_corpus import DemoCorpus, make_demo
+from tests.postgres_kit import Postgres, postgres
 from tests.s3_kit import Server, moto, nanio
 from tests.services import missing, required
 
@@ -46,6 +47,13 @@ def s3_server() -> Iterator[Server]:
 def nanio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """nanio, once per test process: a store that checks signatures and ignores If-None-Match."""
     with nanio(tmp_path_factory.mktemp("nanio")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """PostgreSQL, once per test process; every test takes a database of its own."""
+    with postgres(("fsync=off", "full_page_writes=off")) as server:
         yield server
 
 

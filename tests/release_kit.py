@@ -16,6 +16,7 @@ from corpus.export.ports import CONSENT, ReleaseOptions, Segment, SnapshotInputs
 from corpus.export.schema import release_schema
 from corpus.filter.reduce import cluster_snapshot
 from corpus.filter.settings import DedupSettings
+from corpus.filter.versions import write_versions
 from tests import make_families as mf
 
 SIGNALS = (("chars", pa.int64()), ("words", pa.int64()), ("quality_score", pa.float64()))
@@ -126,7 +127,13 @@ class Kit:
             pairs_path=place / "pairs.parquet",
         )
         segments = tuple(Segment(name, f.documents, f.signals, f.spans) for name, f in families.items())
-        return replace(SnapshotInputs("d" * 64, segments, place / "clusters.parquet", place / "pairs.parquet"), **self.inputs)
+        made = SnapshotInputs("d" * 64, segments, place / "clusters.parquet", place / "pairs.parquet")
+        if self.options.versions == "major":
+            (place / "older").mkdir()
+            files = [f.documents for f in families.values()], [f.signatures for f in families.values()]
+            write_versions(*files, DedupSettings(), place / "versions.parquet", scratch=place / "older")
+            made = replace(made, versions=place / "versions.parquet")
+        return replace(made, **self.inputs)
 
     def release(self, pages: Iterable[mf.Page]) -> ReleaseResult:
         return self.build(self.snapshot(pages))

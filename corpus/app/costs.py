@@ -14,7 +14,7 @@ from typing import Any
 
 from corpus.app.process import map_records
 from corpus.app.project import Project
-from corpus.store.layout import FAMILIES
+from corpus.store.layout import FAMILIES, Layout
 
 ENOUGH_PAGES = 50
 """Fewer pages say little about the next ones."""
@@ -75,7 +75,7 @@ def costs(project: Project) -> dict[str, Assumption]:
     measured("archive bytes a page", folder_bytes(layout.warc), pages)
     measured("measured bytes a page", sum(folder_bytes(layout.root / family) for family in FAMILIES), documents)
     if known >= ENOUGH_URLS:
-        measured("frontier bytes a URL", folder_bytes(layout.frontier), known)
+        measured("frontier bytes a URL", _frontier_bytes(layout), known)
     measured("known URLs a page", known, pages)
     return found
 
@@ -92,6 +92,15 @@ def run_summaries(project: Project, pick: Callable[[dict[str, Any]], bool] = lam
         if isinstance(summary, dict) and summary.get("schema") == 1 and pick(summary):
             found.append(summary)
     return found
+
+
+def _frontier_bytes(layout: Layout) -> int:
+    """What the frontier takes on the disk that holds it."""
+    if not layout.server:
+        return folder_bytes(layout.frontier)
+    from corpus.store.frontier_pg_read import disk_bytes
+
+    return disk_bytes(layout.server)
 
 
 def folder_bytes(folder: Path) -> int:

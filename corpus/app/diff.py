@@ -110,7 +110,7 @@ class Diff:
 def diff(project: Project, a: str, b: str, *, limit: int | None = None) -> Diff:
     """Compare two releases by name. `limit`: at most so many changes of each kind are kept; all are counted.
 
-    Raises UsageError for a release that is not there, StoreError when one cannot be read.
+    Raises UsageError for a release that is not there or withdrawn, StoreError when one cannot be read.
     """
     snapshots = {name: _snapshot(project, name) for name in (a, b)}
     files = {name: release_files(project, name) for name in (a, b)}
@@ -135,6 +135,8 @@ def _snapshot(project: Project, name: str) -> Snapshot:
     if record is None:
         names = ", ".join(project.commits.keys(RELEASE_STAGE)) or "none yet"
         raise UsageError("there is no such release", name[:100], f"the releases are: {names}")
+    if into := str(record.info.get("superseded_by") or ""):
+        raise UsageError("it is withdrawn: rows of it were taken down and are gone, so it cannot be compared", name, f"compare {into}, which stands in its place")
     return load_snapshot(project, str(record.info["snapshot"]))
 
 

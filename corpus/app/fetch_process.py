@@ -9,13 +9,13 @@ import asyncio
 import gc
 import resource
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims
 from corpus.app.frontier_files import frontier_path, open_file
@@ -34,7 +34,7 @@ from corpus.crawl.fetch import HttpTransport
 from corpus.crawl.gate import Fingerprint, NearCopy
 from corpus.crawl.identity import user_agent
 from corpus.crawl.judge import VisitTools
-from corpus.crawl.ports import CaptureSink, FrontierStore
+from corpus.crawl.ports import CaptureSink, Clock, FrontierStore, Transport
 from corpus.crawl.seen import RecentSeen
 from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
@@ -51,6 +51,9 @@ from corpus.store.locks import PartitionLock
 from corpus.store.warc_write import SealedSegment, SegmentWriter
 from corpus.url.partition import PARTITION_FILES
 from corpus.version import __version__
+
+if TYPE_CHECKING:
+    from corpus.app.lease_keeper import LeaseKeeper
 
 LOCK_WAIT_S = 10.0
 FILES_BESIDE_SLOTS = 1500
@@ -190,7 +193,10 @@ class _Process:
         config, spec = self._project.config, self._spec
         clock = RealClock()
         resolver = CachingResolver(config.crawl, clock)
-        transport = HttpTransport(config.crawl, clock)
+        transport: Transport = HttpTransport(config.crawl, clock)
+        keeper = None
+        if self._project.layout.server:
+            transport = keeper = _lease_keeper(transport, self._files, config.store.lease, clock)
         book = AuthorityBook(config.optout, config.crawl.robots_token, self._consent.body)
         alone = spec.workers == 1
         claims = None if alone else ThreadedClaims(self._project.layout, f"fetch-{spec.worker}", config.crawl)
@@ -206,12 +212,15 @@ class _Process:
         self._listen(asyncio.get_running_loop(), worker)
         lag = asyncio.create_task(self._lag.run())
         watch = asyncio.create_task(self._watch_control(worker, in_store))
+        leases = None if keeper is None else asyncio.create_task(keeper.keep(in_store, worker.fail))
         try:
             await worker.run()
             await in_store(self._committer.seal)
             self._clean = True
         finally:
             watch.cancel()
+            if leases is not None:
+                leases.cancel()
             lag.cancel()
             await transport.close()
             await resolver.close()
@@ -300,6 +309,13 @@ class _Process:
         for store in self._files.values():
             store.close(clean=self._clean)
         self._stack.close()
+
+
+def _lease_keeper(inner: Transport, files: Mapping[int, FrontierStore], lease_s: float, clock: Clock) -> LeaseKeeper:
+    from corpus.app.lease_keeper import LeaseKeeper
+    from corpus.store.frontier_postgres import PostgresFrontier
+
+    return LeaseKeeper(inner, [store for store in files.values() if isinstance(store, PostgresFrontier)], lease_s, clock)
 
 
 def _lines(config: Config) -> list[str]:

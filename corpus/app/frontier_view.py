@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpus.app.frontier_files import frontier_path, read_all, read_one
+from corpus.app.frontier_files import columns_of, file_at, read_all, read_one
 from corpus.app.project import Project
 from corpus.export.ports import FRONTIER
 from corpus.model import UrlState
@@ -39,7 +39,7 @@ def visited(project: Project) -> pa.Table:
 
 def url_row(project: Project, url: str) -> dict[str, Any] | None:
     """The frontier's row of a canonical URL, or None when it was never seen."""
-    path = frontier_path(project.layout, partition_file(registered_domain(host_of(url))))
+    path = file_at(project.layout, partition_file(registered_domain(host_of(url))))
     if not path.exists():
         return None
     query = f"SELECT {', '.join(URL_COLUMNS)} FROM urls WHERE host = ? AND url = ?"
@@ -49,7 +49,7 @@ def url_row(project: Project, url: str) -> dict[str, Any] | None:
 
 def host_row(project: Project, host: str) -> dict[str, Any] | None:
     """The frontier's row of a host."""
-    path = frontier_path(project.layout, partition_file(registered_domain(host)))
+    path = file_at(project.layout, partition_file(registered_domain(host)))
     columns = ("host", "domain", "ips", "state", "reason", "pace", "next_contact", "crawl_delay", "queued", "pages")
     row = next(read_one(path, f"SELECT {', '.join(columns)} FROM hosts WHERE host = ?", (host,)), None) if path.exists() else None
     return dict(zip(columns, row, strict=True)) if row else None
@@ -91,8 +91,8 @@ def slowest_pending(project: Project) -> tuple[str, int, float] | None:
 def versions(project: Project, url: str) -> list[dict[str, Any]]:
     """The chain of versions that visits found of a canonical URL, oldest first: since when, last confirmed, the change against
     the one before (empty for the first), content digest. Empty for a page visited once."""
-    path = frontier_path(project.layout, partition_file(registered_domain(host_of(url))))
-    if not path.exists() or not list(read_one(path, "SELECT 1 FROM sqlite_master WHERE name = 'version'")):
+    path = file_at(project.layout, partition_file(registered_domain(host_of(url))))
+    if not path.exists() or not columns_of(path, "version"):
         return []
     query = (
         "SELECT v.first_at, v.last_at, v.change, lower(hex(v.content_sha256)) FROM version v JOIN host h ON h.id = v.host"

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpus.app.crawl import crawl_label
+from corpus.app.index import index_segments
 from corpus.app.ingest_files import archives, crawl_of
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT_STAGE
 from corpus.app.segments import record_segment, segment_key
+from corpus.engine.local import LocalPool
 from corpus.model import Capture
 from corpus.observe.runlog import Reporter
 from corpus.store.commits import CommitRecord, file_sha256
@@ -64,6 +66,7 @@ def ingest(project: Project, names: Iterable[str], report: Reporter) -> list[Fil
         for number, path in enumerate(files, 1):
             report("ingest", file=path.name, number=number, of=len(files))
             ends.append(_file(project, path, period, report))
+        index_segments(project, LocalPool(project.config.engine.workers), report)
     return ends
 
 
@@ -101,6 +104,7 @@ class _Copy:
 
     def __init__(self, project: Project, path: Path, digest: str, folder: Path) -> None:
         self._path, self._digest = path, digest
+        self._down = project.control.tombstones()
         self._at = 0.0
         self._writer = SegmentWriter(
             project.layout, folder, lambda seq: f"{_prefix(digest)}{seq:06d}", clock=lambda: self._at,
@@ -110,9 +114,12 @@ class _Copy:
 
     def run(self, end: FileEnd, report: Reporter) -> None:
         count = RecordCount()
+        taken_down = 0
         for item in ingest_captures(self._path, count=count):
             if isinstance(item, Fault):
                 end.fault(item)
+            elif (order := self._down.blocks(url=item.url)) is not None and order.action == "takedown":
+                taken_down += 1  # what was taken down is not taken in again
             elif item.near_original == item.url:
                 end.revisits += 1
             else:
@@ -121,6 +128,8 @@ class _Copy:
                 if end.pages % PROGRESS_PAGES == 0:
                     report("progress", file=self._path.name, pages=end.pages)
         end.records = count.records
+        if taken_down:
+            report("taken down", file=self._path.name, pages=taken_down)
 
     def _put(self, capture: Capture) -> None:
         self._at = capture.fetched_at

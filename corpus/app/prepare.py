@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from corpus.app.fetch_neighbours import claims_path
-from corpus.app.frontier_files import frontier_path, open_file
+from corpus.app.frontier_files import file_at, open_file
 from corpus.app.project import Project
 from corpus.app.segments import forget_unpublished, newest_epoch, open_files, record_segment, record_unrecorded
 from corpus.config.check import seed_lines
@@ -60,7 +60,7 @@ def prepare(project: Project) -> Prepared:
     prepared.seeds = sum(map(len, by_file.values()))
     for number in range(PARTITION_FILES):
         seeds = by_file.get(number, [])
-        if not seeds and not frontier_path(project.layout, number).exists():
+        if not seeds and not file_at(project.layout, number).exists():
             continue
         store = open_file(project.layout, number)
         try:

@@ -1,25 +1,31 @@
 """The map stage over all sealed segments: those without a record under today's key are measured, the rest is done.
 
 The key holds the segment's digest, the stage version, every option and the models' digests; a changed option measures
-again and replaces the family files. A record that kills its worker is found, written down by digest, and costs one page.
+again and replaces the family files. A record that kills its worker is found, written down by digest, and costs one page:
+`stuck` where its parser did it or took too much CPU, `poison` otherwise.
+Shares of ranks need no coordination: a segment's record is create-only and its bytes follow from its key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corpus.app.idle import warn_idle_lists
 from corpus.app.index import index_segments
 from corpus.app.project import Project
 from corpus.app.segments import SegmentInfo, page_segments
+from corpus.app.stuck import PAGE_CPU_S, bodies_of, record_stuck, stuck_bodies, stuck_input
 from corpus.app.takedown_open import refuse_half_done
+from corpus.engine.page_watch import PageWatch, page_of
+from corpus.engine.share import WHOLE, Share
 from corpus.engine.tasks import Crashed, Done, Engine, Task
 from corpus.errors import NothingDone, WorkerDied
 from corpus.filter.map import MapSettings, measure_segment
 from corpus.filter.sources import Sources, list_hits, open_sources
 from corpus.filter.tables import SegmentTables, write_tables
+from corpus.model import Outcome
 from corpus.observe.runlog import Reporter
 from corpus.store.commits import CommitRecord, stage_key
 from corpus.store.files import Files
@@ -30,27 +36,35 @@ from corpus.store.warc_read import read_captures
 STAGE = "map"
 POISON = "poison"
 POISON_MAX = 64
-"""Records of one segment that may crash a worker before the run stops: past that the fault is ours, not the pages'."""
+"""Records of one segment, or stuck ones of one run, that may crash a worker before the run stops: past that the fault is ours,
+not the pages'."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapTask:
-    """One segment to measure. `probe` names a file that tells which record is being worked on."""
+    """One segment to measure. `stuck`: of the whole corpus. `note` and `probe` name files that tell which page is being parsed, and
+    which record is being worked on."""
 
     files: Files
     segment: SegmentInfo
     key: str
     settings: MapSettings
     poisoned: frozenset[str]
+    stuck: frozenset[str]
+    note: str
+    page_cpu_s: float
     probe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
+    """Counts of one share (usually the whole); `unmeasured`: segments of all shares that are still without a record."""
+
     segments: int
     measured: int
     documents: int
     poisoned: int
+    unmeasured: int
 
 
 def map_settings(project: Project) -> MapSettings:
@@ -66,11 +80,10 @@ def map_settings(project: Project) -> MapSettings:
     )
 
 
-def map_key(segment: SegmentInfo, settings: MapSettings, poisoned: frozenset[str]) -> str:
-    """Key of one segment's measurement: everything its bytes depend on."""
-    return stage_key(
-        segment=segment.name, digest=segment.digest, origin=segment.origin, poisoned=sorted(poisoned), **settings.inputs()
-    )
+def map_key(segment: SegmentInfo, settings: MapSettings, poisoned: frozenset[str], stuck: frozenset[str] = frozenset()) -> str:
+    """Key of one segment's measurement: everything its bytes depend on. `stuck`: those of its own bodies."""
+    inputs = {**settings.inputs(), **stuck_input(stuck)}
+    return stage_key(segment=segment.name, digest=segment.digest, origin=segment.origin, poisoned=sorted(poisoned), **inputs)
 
 
 def map_records(project: Project) -> dict[str, CommitRecord]:
@@ -78,73 +91,111 @@ def map_records(project: Project) -> dict[str, CommitRecord]:
     return {f"{r.info['crawl_id']}/{r.info['segment']}": r for r in project.commits.list(STAGE)}
 
 
-def process(project: Project, engine: Engine, report: Reporter) -> ProcessEnd:
-    """Measure what is not measured yet. Raises NothingDone when there is nothing to measure at all."""
+def process(project: Project, engine: Engine, report: Reporter, share: Share = WHOLE) -> ProcessEnd:
+    """Measure what is not measured yet, or one rank's share of it. Raises NothingDone when there is nothing to measure at all.
+
+    Shares may be worked on at the same time, by any number of machines, and the same share twice.
+    """
     segments = page_segments(project)
     if not segments:
         raise NothingDone(
             "no page has been stored yet, so there is nothing to process", hint="run corpus crawl or corpus ingest first"
         )
     settings = map_settings(project)
-    with stage_lock(project.layout.locks, "process"):
+    mine = [segment for segment in segments if share.mine(_place(segment))]
+    with stage_lock(project.layout.locks, "process", shared=not share.whole):
         refuse_half_done(project)
-        index_segments(project, engine, report)
-        poisoned = poisoned_by_segment(project)
+        index_segments(project, engine, report, share)
         have = map_records(project)
-        tasks = []
-        for segment in segments:
-            bad = poisoned.get(segment.name, frozenset())
-            key = map_key(segment, settings, bad)
-            record = have.get(f"{segment.crawl_id}/{segment.name}")
-            if record is None or record.key != key:
-                tasks.append(MapTask(project.files, segment, key, settings, bad))
-        report("process", segments=len(segments), to_measure=len(tasks))
+        tasks = _unmeasured(project, mine, settings, have)
+        report("process", segments=len(mine), to_measure=len(tasks))
         if tasks:
             open_sources(settings.sources)  # a list or model that cannot be read stops here, not in a worker
         for task in tasks:
-            stale = have.get(f"{task.segment.crawl_id}/{task.segment.name}")
+            stale = have.get(_place(task.segment))
             if stale is not None:
                 project.commits.drop(STAGE, stale.key)
-        _run(project, engine, tasks, report)
-    records = map_records(project).values()
-    warn_idle_lists(records, report)
+        _run(project, engine, tasks, report, lambda: _unmeasured(project, mine, settings, map_records(project)))
+    records = map_records(project)
+    if share.whole:
+        warn_idle_lists(records.values(), report)
+    poisoned = poisoned_by_segment(project)
     return ProcessEnd(
-        len(segments), len(tasks), sum(r.rows["documents"] for r in records), sum(map(len, poisoned_by_segment(project).values()))
-    )
+        len(mine), len(tasks), sum(record.rows["documents"] for place, record in records.items() if share.mine(place)),
+        sum(len(poisoned.get(segment.name, ())) for segment in mine), len(_unmeasured(project, segments, settings, records)),
+    )  # fmt: skip
 
 
-def _run(project: Project, engine: Engine, tasks: Sequence[MapTask], report: Reporter) -> None:
-    by_key = {task.key: task for task in tasks}
-    done = 0
-    while by_key:
-        crashed: list[MapTask] = []
+def _place(segment: SegmentInfo) -> str:
+    return f"{segment.crawl_id}/{segment.name}"
+
+
+def _unmeasured(
+    project: Project, segments: Sequence[SegmentInfo], settings: MapSettings, have: Mapping[str, CommitRecord]
+) -> list[MapTask]:
+    """A task for each segment without a record under today's key."""
+    poisoned, stuck, tasks = poisoned_by_segment(project), stuck_bodies(project), []
+    for segment in segments:
+        bad = poisoned.get(segment.name, frozenset())
+        record = have.get(_place(segment))
+        own = stuck.intersection(record.info.get("stuck", ())) if record is not None else frozenset()
+        key = map_key(segment, settings, bad, own)
+        if record is None or record.key != key:
+            note = project.layout.local / "probe" / f"{segment.crawl_id}.{segment.name}.page"
+            tasks.append(MapTask(project.files, segment, key, settings, bad, stuck, str(note), PAGE_CPU_S))
+    return tasks
+
+
+def _run(project: Project, engine: Engine, tasks: Sequence[MapTask], report: Reporter, due: Callable[[], list[MapTask]]) -> None:
+    """Measure; where workers died, write down which pages it was, and measure what is `due` then."""
+    done = verdicts = 0
+    (project.layout.local / "probe").mkdir(parents=True, exist_ok=True)
+    while tasks:
+        by_key = {task.key: task for task in tasks}
+        crashed: list[tuple[MapTask, bool]] = []
         for outcome in engine.run("corpus.app.process:measure", [Task(key, task) for key, task in by_key.items()]):
             match outcome:
                 case Done(value=record):
                     project.commits.put(record)
                     done += 1
-                    report("progress", measured=done, of=len(tasks))
-                case Crashed(key=key):
-                    crashed.append(by_key[key])
-        by_key = {task.key: task for task in (_without_poison(project, engine, task, report) for task in crashed)}
+                    report("progress", measured=done, of=max(done, len(tasks)))
+                case Crashed(key=key, overran=overran):
+                    crashed.append((by_key[key], overran))
+        for task, overran in crashed:
+            verdicts += _settle(project, engine, task, report, overran, verdicts)
+        tasks = due() if crashed else []
 
 
-def _without_poison(project: Project, engine: Engine, task: MapTask, report: Reporter) -> MapTask:
-    """Find the record that kills the worker by asking which one it was at; it is poison from now on."""
-    probe = project.layout.local / "probe" / f"{task.segment.name}.txt"
-    probe.parent.mkdir(parents=True, exist_ok=True)
-    probe.unlink(missing_ok=True)
-    probed = MapTask(task.files, task.segment, task.key, task.settings, task.poisoned, str(probe))
-    outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed)])))
-    digest = probe.read_text("ascii").strip() if probe.exists() else ""
-    if isinstance(outcome, Done) or not digest or len(task.poisoned) >= POISON_MAX:
+def _settle(project: Project, engine: Engine, task: MapTask, report: Reporter, overran: bool, verdicts: int) -> bool:
+    """Find the page that ended the worker and write its outcome down; True where it is `stuck`, for every segment of the corpus."""
+    note, probed = Path(task.note), ""
+    if not overran:
+        probed = _probed(project, engine, task)
+        note = Path(f"{task.note}.probe")
+    digest = page_of(note)
+    note.unlink(missing_ok=True)
+    if not (digest or probed) or len(task.poisoned) >= POISON_MAX or verdicts >= POISON_MAX:
         hint = "the worker's memory or the machine is to blame, not a page: try engine.workers = 1"
         raise WorkerDied("measuring it kills the worker, and no single record does", task.segment.file, hint)
-    report("poison", segment=task.segment.name, content_sha256=digest)
-    info = {"segment": task.segment.name, "content_sha256": digest}
-    project.commits.put(CommitRecord(POISON, key=f"{task.segment.name}.{digest[:32]}", info=info))
-    bad = task.poisoned | {digest}
-    return MapTask(task.files, task.segment, map_key(task.segment, task.settings, bad), task.settings, bad)
+    if digest:
+        again = record_stuck(project, map_records(project).values(), digest, task.settings.profile)
+        report("stuck", segment=task.segment.name, content_sha256=digest, other_segments=again)
+        return True
+    report("poison", segment=task.segment.name, content_sha256=probed)
+    info = {"segment": task.segment.name, "content_sha256": probed}
+    project.commits.put(CommitRecord(POISON, key=f"{task.segment.name}.{probed[:32]}", info=info))
+    return False
+
+
+def _probed(project: Project, engine: Engine, task: MapTask) -> str:
+    """Digest of the record that kills the worker when records are measured one by one; "" where none does."""
+    probe = project.layout.local / "probe" / f"{task.segment.name}.txt"
+    probe.unlink(missing_ok=True)
+    probed = replace(task, note=f"{task.note}.probe", probe=str(probe))
+    outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed)])))
+    digest = probe.read_text("ascii").strip() if probe.exists() else ""
+    probe.unlink(missing_ok=True)
+    return "" if isinstance(outcome, Done) else digest
 
 
 def poisoned_by_segment(project: Project) -> dict[str, frozenset[str]]:
@@ -159,14 +210,17 @@ def measure(task: MapTask) -> CommitRecord:
     """In a worker: measure one segment and write its family files. Returns the record, not yet put."""
     segment = task.segment
     captures = read_captures(task.files.local(segment.file, segment.digest), segment.file)
-    tables = measure_segment(
-        captures,
-        segment=segment.name,
-        crawl_id=segment.crawl_id,
-        settings=task.settings,
-        origin=segment.origin,
-        poisoned=task.poisoned,
-    )
+    with PageWatch(Path(task.note), task.page_cpu_s) as watch:
+        tables = measure_segment(
+            captures,
+            segment=segment.name,
+            crawl_id=segment.crawl_id,
+            settings=task.settings,
+            origin=segment.origin,
+            poisoned=task.poisoned,
+            stuck=task.stuck,
+            watch=watch.page,
+        )
 
     def put(name: str, data: bytes) -> None:
         path = task.files.root / name
@@ -175,10 +229,11 @@ def measure(task: MapTask) -> CommitRecord:
             part.write_bytes(data)
 
     written = write_tables(tables, put)
+    stuck = bodies_of(tables.documents, Outcome.STUCK)
     return CommitRecord(
         STAGE,
-        key=task.key,
-        inputs={segment.file: segment.digest, **task.settings.inputs()},
+        key=map_key(segment, task.settings, task.poisoned, stuck),
+        inputs={segment.file: segment.digest, **task.settings.inputs(), **stuck_input(stuck)},
         outputs={w.path: w.sha256 for w in written},
         rows={w.path.split("/", 1)[0]: w.rows for w in written} | {"skipped": tables.skipped, "repeats": tables.repeats},
         info={
@@ -186,6 +241,7 @@ def measure(task: MapTask) -> CommitRecord:
             "crawl_id": segment.crawl_id,
             "origin": segment.origin,
             **_hits(task.settings.sources, tables),
+            **({"stuck": sorted(stuck)} if stuck else {}),
         },
     )
 
@@ -197,7 +253,16 @@ def _hits(sources: Sources, tables: SegmentTables) -> dict[str, dict[str, int]]:
 def probe(task: MapTask) -> None:
     """In a worker: measure record by record, writing down each digest before it is touched."""
     note = Path(task.probe)
-    for capture in read_captures(task.files.local(task.segment.file, task.segment.digest), task.segment.file):
-        note.write_text(capture.content_sha256, "ascii")
-        measure_segment([capture], segment="probe", crawl_id="probe", settings=task.settings, poisoned=task.poisoned)
+    with PageWatch(Path(task.note), task.page_cpu_s) as watch:
+        for capture in read_captures(task.files.local(task.segment.file, task.segment.digest), task.segment.file):
+            note.write_text(capture.content_sha256, "ascii")
+            measure_segment(
+                [capture],
+                segment="probe",
+                crawl_id="probe",
+                settings=task.settings,
+                poisoned=task.poisoned,
+                stuck=task.stuck,
+                watch=watch.page,
+            )
     note.unlink(missing_ok=True)

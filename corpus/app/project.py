@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from corpus.config.check import wrong_frontier
 from corpus.config.tree import Config
 from corpus.errors import StoreError, UsageError
 from corpus.store.commits import Commits
@@ -60,11 +61,16 @@ class Project:
 
 def open_project(config: Config, *, create: bool = True) -> Project:
     """Open (or start) the folder of a configuration. Raises NewerSchema, StoreError when it cannot be used."""
-    if config.store.frontier != "sqlite":
-        raise UsageError("this version keeps the frontier in SQLite", "store.frontier", 'set store.frontier = "sqlite"')
-    if config.engine.kind != "local":
-        raise UsageError("this version runs the local engine", "engine.kind", 'set engine.kind = "local"')
-    layout = Layout(config.root, config.local)
+    if wrong := wrong_frontier(config.store.frontier):
+        raise UsageError(wrong[0], "store.frontier", wrong[1])
+    if config.engine.kind == "ray":
+        raise UsageError("this version does not run Ray", "engine.kind", 'set engine.kind = "local", or "rank" for a batch system')
+    server = "" if config.store.frontier == "sqlite" else config.store.frontier
+    layout = Layout(config.root, config.local, server, (config.store.lease, config.crawl.total_timeout))
+    if server and create:
+        from corpus.store.frontier_pg_read import bind
+
+        bind(server, config.corpus.name)
     if config.in_bucket:
         project = _in_bucket(config, layout, create=create)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from corpus.app.freshness import Freshness, sentence
 from corpus.observe.summary import Summary, sentence_of
 from corpus.store.local_objects import sealed
 
@@ -34,6 +35,9 @@ def render_report(summary: Summary) -> str:
             f"| | | | {n} | `{code}`: {sentence_of(code)} |"
             for code, n in sorted(step.dropped.items(), key=lambda i: (-i[1], i[0]))
         ]
+    if summary.freshness:
+        known = summary.freshness
+        lines += ["", "## Freshness", "", sentence(Freshness(**known)) + ".", "", f"Changes found: {known['versions']}."]
     fetch = summary.fetch
     lines += [
         "",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from corpus.app.frontier_files import frontier_path
+from corpus.app.frontier_files import file_at
 from corpus.app.funnel import whole_funnel
 from corpus.app.project import Project
 from corpus.app.sample import sample
@@ -218,17 +218,20 @@ class Look:
         return Rows(rows)
 
     def _one(self, file: int, query: str, parameters: tuple[Any, ...], deadline: float | None = None) -> Rows:
-        path = frontier_path(self.project.layout, file)
+        path = file_at(self.project.layout, file)
         if not path.exists():
             return Rows([])
         until = time.monotonic() + LOOK_S if deadline is None else deadline
         rows: list[tuple[Any, ...]] = []
         try:
+            if not isinstance(path, Path):
+                rows.extend(path.rows(query, parameters, seconds=max(until - time.monotonic(), 0.001)))
+                return Rows(rows)
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)) as connection:
                 connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
                 rows.extend(map(_legible, connection.execute(query, parameters)))
-        except sqlite3.OperationalError:  # stopped at the deadline, or the file is being made this very moment
+        except (sqlite3.OperationalError, TimeoutError):  # stopped at the deadline, or the file is being made this very moment
             return Rows(rows, whole=False)
         return Rows(rows)
 

@@ -96,7 +96,7 @@ def check(project: Project, report: Reporter, *, running: bool = False) -> Findi
         report("verify", what="snapshots and releases")
         snapshots = check_snapshots(project, records, findings)
         check_releases(project, records, snapshots, findings, places)
-        check_catalog(project, findings)
+        check_catalog(project, records, findings)
         places.check(findings)
     report("verify", what="consent")
     check_consent(project, snapshots, findings)

@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from corpus.app.host_lines import STAGE as HOST_LINES
+from corpus.app.index import STAGE as INDEX
+from corpus.app.index import index_name
 from corpus.app.ingest import STAGE as INGEST
 from corpus.app.ingest_robots import STAGE as INGEST_ROBOTS
+from corpus.app.page_versions import STAGE as VERSIONS
 from corpus.app.process import POISON
 from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
 from corpus.app.release import DEDUP_STAGE, RELEASE_STAGE
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.segments import segment_key
+from corpus.app.stuck import STUCK, stuck_input
+from corpus.app.takedown_open import PLAN
+from corpus.app.takedown_scan import PLACES
+from corpus.app.takedown_segment import STEP
 from corpus.app.verify_faults import Findings, Kind, Mend
+from corpus.app.verify_takedown import takedown_step
 from corpus.errors import StoreError
 from corpus.store.commits import CommitRecord, decode, encode, stage_key
 from corpus.store.layout import FAMILIES
 
-STAGES = (SEGMENT, MAP, DEDUP_STAGE, RELEASE_STAGE, INGEST, INGEST_ROBOTS, POISON)
+STAGES = (SEGMENT, MAP, DEDUP_STAGE, RELEASE_STAGE, INGEST, INGEST_ROBOTS, POISON, INDEX, HOST_LINES, VERSIONS, PLAN, STEP, STUCK)
 _AGAIN = {
     SEGMENT: "its segment is recorded anew",
     MAP: "corpus process measures the segment again",
@@ -29,17 +38,31 @@ _AGAIN = {
     INGEST: "corpus ingest takes the archive in again",
     INGEST_ROBOTS: "corpus ingest --robots takes the archive in again",
     POISON: "corpus process finds the record again",
+    STUCK: "corpus process tries the page again",
+    HOST_LINES: "corpus export compares the lines again",
+    INDEX: "corpus process indexes the segment again",
+    VERSIONS: "corpus export compares the versions again",
 }
 """Stages whose record may be forgotten, and what then happens."""
 _SHAPES: dict[str, tuple[set[str], set[str]]] = {
     SEGMENT: ({"pages", "records"}, {"kind", "crawl_id", "origin", "bytes"}),
     MAP: ({*FAMILIES, "skipped", "repeats"}, {"segment", "crawl_id", "origin"}),
     DEDUP_STAGE: ({"documents", "clusters"}, set()),
+    HOST_LINES: ({"texts", "lines", "touched"}, set()),
     RELEASE_STAGE: (set(), {"name", "snapshot", "previous", "order"}),
     INGEST: ({"records", "pages", "revisits"}, {"file", "crawl_id", "faults", "faults_total"}),
     POISON: (set(), {"segment", "content_sha256"}),
+    STUCK: (set(), {"content_sha256", "profile"}),
+    INDEX: ({"captures"}, set()),
+    VERSIONS: ({"major"}, set()),
+    PLAN: (set(PLACES), {"control", "rows", "seen"}),
 }
 """Names that `rows` and `info` of a stage's records hold: a name nobody reads would hide the count that stands under it."""
+_OPTIONAL = {
+    MAP: {"url_list_hits", "stuck"},
+    RELEASE_STAGE: {"supersedes", "superseded_by", "control"},
+}
+"""Names of `info` that only some records of a stage hold."""
 _FOLDERS = {"pages": "warc/", "policy": "warc/policy/", "sealed": "sealed/"}
 
 
@@ -118,7 +141,7 @@ def _poison(records: Records) -> dict[str, list[str]]:
 def _contradictions(record: CommitRecord, poison: dict[str, list[str]]) -> list[str]:
     """What a record says against itself."""
     shape = _SHAPES.get(record.stage)
-    if shape is not None and (set(record.rows), set(record.info)) != shape:
+    if shape is not None and (set(record.rows), set(record.info) - _OPTIONAL.get(record.stage, set())) != shape:
         return ["it does not hold what records of its stage hold"]
     try:
         match record.stage:
@@ -126,11 +149,17 @@ def _contradictions(record: CommitRecord, poison: dict[str, list[str]]) -> list[
                 return _segment(record)
             case "map":
                 return _map(record, poison)
+            case "cdxj":
+                return _index(record)
             case "poison":
                 fits = record.key == f"{record.info['segment']}.{str(record.info['content_sha256'])[:32]}"
                 return [] if fits else ["its key is not of its own content"]
+            case "stuck":
+                return [] if record.key == str(record.info["content_sha256"])[:32] else ["its key is not of its own content"]
             case "ingest" | "ingest-robots":
                 return [] if str(record.inputs["archive"])[:32] == record.key else ["its key is not of its own archive"]
+            case "takedown":
+                return takedown_step(record)
             case "release":
                 fits = record.info["name"] == record.key and record.info["snapshot"] == record.inputs["snapshot"]
                 return [] if fits else ["it names another release or snapshot than its own"]
@@ -163,10 +192,20 @@ def _map(record: CommitRecord, poison: dict[str, list[str]]) -> list[str]:
     )  # fmt: skip
     family = f"/crawl_id={record.info['crawl_id']}/{segment}.parquet"
     faults = [] if key == record.key else ["its key is not of its own inputs"]
+    if stuck_input(record.info.get("stuck", ())).get("stuck") != settings.get("stuck"):
+        faults.append("its stuck bodies are not those it was measured with")
     if not file.startswith(f"warc/crawl_id={record.info['crawl_id']}/{segment}."):
         faults.append("it measured another segment than it names")
     faults += [f"its output {path} is of another segment" for path in record.outputs if not path.endswith(family)]
     return faults
+
+
+def _index(record: CommitRecord) -> list[str]:
+    """An index is of one segment, and both names follow from the key."""
+    ((file, _),), ((out, _),) = record.inputs.items(), record.outputs.items()
+    kind, crawl_id = record.key.split(".", 1)[0], file.split("crawl_id=", 1)[-1].split("/", 1)[0]
+    fits = record.key == segment_key(kind, crawl_id, file) and out == index_name(record.key)
+    return [] if fits else ["its segment, its index and its key are not of each other"]
 
 
 def _releases(records: Records, findings: Findings) -> None:

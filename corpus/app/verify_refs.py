@@ -8,12 +8,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
-from corpus.app.frontier_files import frontier_path, read_all, read_one
+from corpus.app.frontier_files import file_at, read_all, read_one
 from corpus.app.project import Project
 from corpus.app.verify_faults import Findings, Kind
 from corpus.app.views import in_batches
@@ -21,6 +21,9 @@ from corpus.errors import StoreError
 from corpus.model import Kind as UrlKind
 from corpus.store.frontier_schema import KIND_CODE
 from corpus.url.partition import PARTITION_FILES
+
+if TYPE_CHECKING:
+    from corpus.store.frontier_pg_read import ServerFile
 
 MEMORY_SHARE = 4
 _PLACES = pa.schema([("file", pa.string()), ("offset", pa.int64()), ("length", pa.int64()), ("url_id", pa.string())])
@@ -114,15 +117,16 @@ class Places:
 def check_frontier(project: Project, findings: Findings, places: Places, *, running: bool) -> None:
     """Each partition file by itself (while nothing is running: several questions, one moment), and its claims on the archive."""
     for number in range(PARTITION_FILES):
-        path = frontier_path(project.layout, number)
+        path = file_at(project.layout, number)
         if not path.exists():
             continue
         findings.count("partition_files")
-        name = path.relative_to(project.layout.root).as_posix() if path.is_relative_to(project.layout.root) else str(path)
+        name = _shown(path, project.layout.root)
         try:
-            for (text,) in read_one(path, "PRAGMA integrity_check(20)"):
-                if text != "ok":
-                    findings.add(Kind.FRONTIER, name, f"SQLite says: {text}")
+            if isinstance(path, Path):  # a server checks its own pages
+                for (text,) in read_one(path, "PRAGMA integrity_check(20)"):
+                    if text != "ok":
+                        findings.add(Kind.FRONTIER, name, f"SQLite says: {text}")
             if not running:
                 _tally(path, name, findings)
             rows = read_one(path, "SELECT warc_file, warc_offset, warc_length, url_id FROM urls WHERE warc_file <> ''")
@@ -131,6 +135,12 @@ def check_frontier(project: Project, findings: Findings, places: Places, *, runn
             )
         except StoreError as error:
             findings.add(Kind.FRONTIER, name, error.what)
+
+
+def _shown(path: Path | ServerFile, root: Path) -> str:
+    if not isinstance(path, Path):
+        return path.name
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def check_acked_ends(project: Project, findings: Findings) -> None:
@@ -145,14 +155,14 @@ def check_acked_ends(project: Project, findings: Findings) -> None:
         findings.add(Kind.FRONTIER, str(error.where), error.what)
 
 
-def _tally(path: Path, name: str, findings: Findings) -> None:
+def _tally(path: Path | ServerFile, name: str, findings: Findings) -> None:
     """The tally says how many URLs there are of each state and reason; the rows and the exclusions only counted must agree."""
     page = KIND_CODE[UrlKind.PAGE]
     said = {row[:3]: row[3] for row in read_one(path, "SELECT page, state, reason, n FROM tally WHERE n <> 0")}
     query = (
-        f"SELECT page, state, reason, sum(n) FROM (SELECT u.kind = {page} AS page, s.name AS state, r.text AS reason, count(*) AS n"
+        f"SELECT page, state, reason, sum(n) FROM (SELECT CASE WHEN u.kind = {page} THEN 1 ELSE 0 END AS page, s.name AS state, r.text AS reason, count(*) AS n"
         " FROM url u JOIN state_name s ON s.code = u.state JOIN word r ON r.id = u.reason GROUP BY 1, 2, 3"
-        " UNION ALL SELECT 1, 'excluded', r.text, sum(e.counted) FROM exclusion e JOIN word r ON r.id = e.reason GROUP BY 3)"
+        " UNION ALL SELECT 1, 'excluded', r.text, sum(e.counted) FROM exclusion e JOIN word r ON r.id = e.reason GROUP BY 3) AS counted"
         " GROUP BY 1, 2, 3 HAVING sum(n) <> 0"
     )
     found = {row[:3]: row[3] for row in read_one(path, query)}

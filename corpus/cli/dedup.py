@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import click
 
-from corpus.cli.options import as_json, emit, with_config
+from corpus.cli.options import as_json, emit, with_config, with_share
+from corpus.cli.summaries import not_shared
 from corpus.config.tree import Config
+from corpus.engine.share import Share
 
 
 @click.command(name="dedup")
 @with_config()
+@with_share
 @as_json
-def command(config: Config, as_json: bool) -> None:
+def command(config: Config, share: Share, as_json: bool) -> None:
     """Cluster near-duplicates over everything measured so far; policies and consent play no part in it."""
+    if not share.leads:
+        not_shared(share, as_json=as_json)
+        return
     from corpus.app.project import open_project
     from corpus.app.release import dedup
     from corpus.app.snapshot import take_snapshot

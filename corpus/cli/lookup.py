@@ -42,6 +42,7 @@ def render(told: dict[str, Any]) -> str:
         ]
         lines += [f"    {row['urls']:>8}  in the newest release" for row in host["release"] if not row["reason"]]
         lines += [f"    {row['urls']:>8}  left out of it: {row['reason']}" for row in host["release"] if row["reason"]]
+    lines += _releases(told["releases"]) + _takedowns(told["takedowns"])
     lines += ["Files read:"] * bool(told["files"])
     for file in told["files"][-SHOWN:]:
         until = f"until {file['valid_to']}" if file["valid_to"] else f"still so at {file['read_at']}"
@@ -59,4 +60,24 @@ def render(told: dict[str, Any]) -> str:
         f"  write to {told['object']['contact'] or 'the operator of this corpus'}, or put this into robots.txt:",
     ]
     lines += [f"    {line}" for line in told["object"]["robots_txt"].splitlines()]
-    return "\n".join([*lines, f"  {told['object']['effect']}"])
+    return "\n".join([*lines, f"  {told['object']['effect']}", f"  {told['object']['takedown']}"])
+
+
+def _releases(releases: list[dict[str, Any]]) -> list[str]:
+    """Which releases hold rows of the site, and why others of its URLs are not in them."""
+    lines = ["Releases:"] * bool(releases)
+    for item in releases:
+        state = f", withdrawn: {item['superseded_by']} stands in its place" if item["withdrawn"] else ""
+        lines.append(f"  {item['release']}: {item['rows']} rows{state}")
+        lines += [
+            f"    {row['urls']:>8}  {row['reason']}, statements read {row['checked_at'] or 'never'}" for row in item["decided"] if row["reason"]
+        ]
+    return lines
+
+
+def _takedowns(orders: list[dict[str, Any]]) -> list[str]:
+    lines = ["Takedowns:"] * bool(orders)
+    for item in orders:
+        state = f"carried out, {item['proof']}" if item["proof"] else "in force, not yet removed from files"
+        lines.append(f"  order {item['n']} of {item['at']}: {item['action']} of a {item['kind']} ({item['cause']}: {item['reason']}); {state}")
+    return lines

@@ -37,6 +37,20 @@ def load(config_file: str, overrides: tuple[str, ...], *, fetching: bool) -> Con
     return load_checked(config_file, overrides, fetching=fetching)
 
 
+def with_share(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--rank` and `--world`, under `with_config`; the verb receives the `share` of the stage that it is to do."""
+
+    @click.option("--rank", type=int, default=None, metavar="R", help="Do the share of rank R (from 0) of a batch job.")
+    @click.option("--world", type=int, default=None, metavar="N", help="How many ranks share the work.")
+    @functools.wraps(verb)
+    def wrapper(config: Config, *, rank: int | None, world: int | None, **arguments: Any) -> Any:
+        from corpus.app.ranks import share_of
+
+        return verb(config, share=share_of(config, rank, world), **arguments)
+
+    return wrapper
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 
 

@@ -15,4 +15,7 @@ from corpus.config.tree import Config
 @as_json
 def command(config: Config, name: str | None, as_json: bool) -> int:
     """Crawl, process, dedup and export. Ctrl-C drains; the same command again resumes."""
+    from corpus.app.ranks import share_of
+
+    share_of(config, None, None)
     return run_stages(config, ("crawl", "process", "export"), name=name, as_json=as_json)

@@ -6,6 +6,17 @@ import click
 
 from corpus.cli.options import clean, emit
 from corpus.config.tree import Config
+from corpus.engine.share import Share
+
+
+def not_shared(share: Share, *, as_json: bool) -> None:
+    """What a rank prints in a stage that rank 0 does alone."""
+    from corpus.app.ranks import left_to_rank_0
+
+    if as_json:
+        emit(left_to_rank_0(share))
+    else:
+        click.echo(f"rank {share.rank} of {share.world}: rank 0 does this stage alone, from the records of all")
 
 
 def run_stages(config: Config, stages: tuple[str, ...], *, name: str | None = None, as_json: bool = False) -> int:

@@ -11,8 +11,9 @@ from corpus.config.tree import Config
 @click.command(name="verify")
 @with_config()
 @click.option("--repair", is_flag=True, help="Mend what can be made again from what is whole, and say what was done.")
+@click.option("--rebuild", is_flag=True, help="Make the catalog of ids again from releases; losing it loses nothing.")
 @as_json
-def command(config: Config, repair: bool, as_json: bool) -> int:
+def command(config: Config, repair: bool, rebuild: bool, as_json: bool) -> int:
     """Check every digest, length, reference and sum, from archive to release. Exit 1 when faults remain.
 
     A repair cuts torn tails of open segments to what was acknowledged and seals them, removes temporary files, records sealed
@@ -22,7 +23,7 @@ def command(config: Config, repair: bool, as_json: bool) -> int:
     from corpus.app.verify import verify
     from corpus.observe.runlog import Terminal
 
-    verdict = verify(open_project(config, create=False), Terminal(), repair=repair)
+    verdict = verify(open_project(config, create=False), Terminal(), repair=repair, rebuild=rebuild)
     if as_json:
         emit(verdict.document())
         return 0 if verdict.ok else 1

@@ -47,6 +47,9 @@ def render(told: dict[str, Any]) -> str:
     for fetch in told["fetches"]:
         warc = f"{fetch['warc']['file']} @ {fetch['warc']['offset']}" if fetch["warc"] else "not stored"
         lines.append(f"  fetched {fetch['at']}: HTTP {fetch['status']}, {fetch['outcome']}, {warc}")
+    for link in told["versions"]:
+        what = link["change"] or "first version"
+        lines.append(f"  {what}: seen from {link['first_at']} to {link['last_at']}")
     if told["document"]:
         d = told["document"]
         lines.append(

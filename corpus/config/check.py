@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from corpus.filter.policy import Policy
 
 NOT_YET: dict[str, str] = {
-    "store.lease": "leaves ownership of a partition file to the operating system's lock",
     "engine.address": "runs the local engine",
 }
 """Keys whose other values this version cannot honour, and what it does instead: refused, never silently ignored."""
@@ -237,14 +237,32 @@ def _not_yet(config: Config) -> list[tuple[str, str, str]]:
     return [(key, f"this version {what}", "leave the key out") for key, what in NOT_YET.items() if given[key] != default[key]]
 
 
+def wrong_frontier(value: str) -> tuple[str, str] | None:
+    """What is wrong with `store.frontier`, and what to write."""
+    if value == "sqlite":
+        return None
+    try:
+        parts = urlsplit(value)
+        secret = parts.password is not None or "password=" in parts.query
+    except ValueError:
+        return "not a DSN", 'write "postgresql://user@host:5432/database"'
+    if parts.scheme not in ("postgresql", "postgres"):
+        return "neither sqlite nor the DSN of a PostgreSQL server", 'write "sqlite" or "postgresql://user@host:5432/database"'
+    if secret:
+        return "a password in a configuration ends in logs and backups", "take it out; set PGPASSWORD, or write it into ~/.pgpass"
+    if find_spec("psycopg") is None:
+        return "PostgreSQL needs another package", "pip install 'corpus[fleet]'"
+    return None
+
+
 def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
     """What only a fleet has; `open_project` refuses the same, for those who never check."""
     found = []
     found += _bucket(config)
-    if config.store.frontier != "sqlite":
-        found.append(("store.frontier", "this version keeps the frontier in SQLite", 'leave it at "sqlite"'))
-    if config.engine.kind != "local":
-        found.append(("engine.kind", "this version runs the local engine", 'leave it at "local"'))
+    if wrong := wrong_frontier(config.store.frontier):
+        found.append(("store.frontier", *wrong))
+    if config.engine.kind == "ray":
+        found.append(("engine.kind", "this version does not run Ray", '"local", or "rank" for a batch system'))
     proxy = config.crawl.proxy
     if proxy is not None and (urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname):
         found.append(("crawl.proxy", f"not a proxy's URL: {proxy[:200]!r}", 'write "http://proxy.example:3128"'))

@@ -37,6 +37,29 @@ def exhausted(host_pages: int, domain_pages: int, settings: CrawlSettings) -> st
     return ""
 
 
+YIELD_START, YIELD_PER_LINKER, YIELD_PER_NEW = 1_000, 200, 2
+"""A registered domain may have so many pages at first, more for each other domain that links to it, and twice as many
+as the pages that had something new to say: a site of which half is new never meets this budget."""
+_WINDOW, _WINDOW_LEAST = 64, 16
+
+
+def grows(recent: int, judged: int) -> bool:
+    """Whether a domain's budget still grows with what is new. `recent`: of its last 64 pages one bit each, newest lowest,
+    set where the page was a copy; it stops while more than half of them are."""
+    seen = min(judged, _WINDOW)
+    return seen < _WINDOW_LEAST or (recent & ((1 << seen) - 1)).bit_count() * 2 <= seen
+
+
+def allowance(novel: int, linkers: int) -> int:
+    """Pages that a domain may have. `linkers`: a bit for each (hashed) other domain that links to it."""
+    return YIELD_START + YIELD_PER_LINKER * linkers.bit_count() + YIELD_PER_NEW * novel
+
+
+def spent_up(judged: int, novel: int, linkers: int) -> bool:
+    """Whether a domain has used the budget that it earned by its yield."""
+    return judged >= allowance(novel, linkers)
+
+
 def crawl_over(spent: Spent, settings: CrawlSettings) -> str:
     """The setting whose limit ends the crawl (`max_pages`, `max_bytes`, `max_time`), or empty while it may go on."""
     if settings.max_pages is not None and spent.pages >= settings.max_pages:

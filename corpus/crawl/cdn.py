@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from bisect import bisect_right
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 _HEADERS: dict[str, str] = {
@@ -24,6 +24,7 @@ _HEADERS: dict[str, str] = {
 V6_FLAG = 1 << 32
 
 
+@lru_cache(maxsize=16_384)
 def ip_key(ip: str) -> int:
     """The politeness group of an address as a 64-bit number: an IPv4 address, or an IPv6 /64 (one site's least allocation).
 

@@ -64,17 +64,34 @@ class Desk:
     """An errand for this host is under way elsewhere: it judges none of its own URLs, and runs errands for others."""
     idle: bool = False
     """Nothing was left to ask when it was last looked at."""
+    more_new: bool = True
+    more_due: bool = True
+    """Whether the store may hold more new pages, or more that are due again, than stand in `heads`."""
 
-    def refill(self, fresh: Iterable[QueuedUrl]) -> None:
-        """Take in heads read from the store; what is in hand or in line already stays out (two visits may read at once)."""
+    def refill(self, fresh: Iterable[QueuedUrl], limit: int) -> None:
+        """Take in heads read from the store, up to `limit` of each kind; what is in hand or in line already stays out (two
+        visits may read at once)."""
+        found = list(fresh)
+        revisits = sum(queued.again for queued in found)
+        self.more_new, self.more_due = len(found) - revisits >= limit, revisits >= limit
         have = {queued.url for queued in self.heads}
-        self.heads.extend(queued for queued in fresh if queued.url not in self.taken and queued.url not in have)
+        self.heads.extend(queued for queued in found if queued.url not in self.taken and queued.url not in have)
 
-    def take(self) -> QueuedUrl | None:
-        """The next head; it is in our hands from now on."""
+    def waits(self, *, again: bool) -> bool:
+        """Whether a URL of this kind stands in line here."""
+        return (self.more_due if again else self.more_new) or any(queued.again is again for queued in self.heads)
+
+    def lacks(self, *, again: bool) -> bool:
+        """Whether the store should be asked for more URLs of this kind."""
+        return (self.more_due if again else self.more_new) and not any(queued.again is again for queued in self.heads)
+
+    def take(self, *, again: bool = False) -> QueuedUrl | None:
+        """The next head of this kind, or else of the other; it is in our hands from now on."""
         if not self.heads:
             return None
-        queued = self.heads.popleft()
+        at = next((n for n, queued in enumerate(self.heads) if queued.again is again), 0)
+        queued = self.heads[at]
+        del self.heads[at]
         self.taken[queued.url] = self.taken.get(queued.url, 0) + 1
         return queued
 

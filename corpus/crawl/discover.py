@@ -12,6 +12,7 @@ from functools import lru_cache
 from corpus.crawl.ports import Judged, QueuedUrl
 from corpus.crawl.sitemap import SitemapUrl
 from corpus.crawl.traps import UrlRules
+from corpus.crawl.yields import Yields
 from corpus.model import Kind, Sighting
 from corpus.page.tree import Page
 from corpus.url.canonical import canonical_url, fetch_url
@@ -22,6 +23,13 @@ from corpus.url.partition import partition_file
 def page_links(page: Page, of: QueuedUrl) -> list[Sighting]:
     """Followable links of a page, one level deeper, each once."""
     return [Sighting(url=link.url, found=link.found, depth=of.depth + 1, via=of.url) for link in page.links if not link.nofollow]
+
+
+def canonical_link(page: Page, of: QueuedUrl) -> Sighting | None:
+    """The address that a page names as its own (`rel=canonical`) where that is another one of its host: no deeper than it is."""
+    if page.canonical is None or page.canonical == of.url:
+        return None
+    return Sighting(url=page.canonical, found=page.canonical, depth=of.depth, via=of.url)
 
 
 def redirect(location: str, of: QueuedUrl) -> Sighting | None:
@@ -70,17 +78,33 @@ def _owner(sighting: Sighting) -> tuple[str, str, int]:
     return owner_of(sighting.url[: sighting.url.index("/", 8)])
 
 
+def _linking_domain(sighting: Sighting) -> str:
+    """The registered domain of the page that named a URL; empty for a seed, or when it is the URL's own host."""
+    via, slash = sighting.via, sighting.url.index("/", 8) + 1
+    if not via or via[:slash] == sighting.url[:slash]:
+        return ""
+    return owner_of(via[: via.index("/", 8)])[1]
+
+
 class Router:
     """Sends sightings to their owners and judges those that are ours."""
 
-    def __init__(self, rules: UrlRules) -> None:
+    def __init__(self, rules: UrlRules, yields: Yields | None = None) -> None:
+        """`yields`: what patterns and domains have brought so far; absent, this process has seen nothing yet."""
         self._rules = rules
+        self.yields = yields or Yields(rules.trusted)
 
     def judge(self, sightings: Iterable[Sighting]) -> list[Judged]:
         judged = []
         for sighting in sightings:
             host, domain, _ = _owner(sighting)
-            judged.append(Judged(sighting, host, domain, self._rules.judge(sighting)))
+            excluded = self._rules.judge(sighting)
+            if not excluded and sighting.kind is Kind.PAGE:
+                excluded = self.yields.excludes(sighting.url, host, domain)
+            by = _linking_domain(sighting)
+            if by and by != domain:
+                self.yields.linked(domain, by)
+            judged.append(Judged(sighting, host, domain, excluded))
         return judged
 
     @staticmethod

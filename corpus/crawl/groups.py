@@ -93,6 +93,8 @@ class Groups:
 
     def mark_cdn(self, ip: str) -> None:
         key = ip_key(ip)
+        if key in self._cdn_seen:
+            return
         self._cdn_seen.add(key)
         group = self._addresses.get(key)
         if group is not None:

@@ -22,8 +22,14 @@ class Place(IntEnum):
     PARKED = 6
 
 
+_OUT_OF_LINE = frozenset({Place.IDLE, Place.PARKED})
+NEW, DUE = 1, 2
+"""What waits at a host: pages nobody asked for yet, and pages due for another visit."""
+
+
 class KnownHosts:
-    """Columns over host numbers. `due`: monotonic seconds; `address`: `cdn.ip_key`, 0 while unknown; `front`: 0..255.
+    """Columns over host numbers. `due`: monotonic seconds; `address`: `cdn.ip_key`, 0 while unknown; `front`: 0..255;
+    `kinds`: `NEW` and `DUE`, whichever wait. `lines` counts hosts that rest neither idle nor parked, by kind.
 
     `stamp` counts a host's moves: an entry of a heap or a line that carries an older stamp is stale.
     """
@@ -32,7 +38,8 @@ class KnownHosts:
         self.number: dict[str, int] = {}
         self.names: list[str] = []
         self.due, self.address, self.stamp = array("d"), array("Q"), array("I")
-        self.front, self.stint, self._domain_length = array("B"), array("B"), array("B")
+        self.front, self.stint, self._domain_length, self.kinds = array("B"), array("B"), array("B"), array("B")
+        self.lines = {NEW: 0, DUE: 0}
         self.place = bytearray()
         self.count = [0] * len(Place)
         self._free: list[int] = []
@@ -48,12 +55,13 @@ class KnownHosts:
         else:
             i = len(self.names)
             self.names.append(host)
-            for column in (self.address, self.stamp, self.front, self.stint, self._domain_length):
+            for column in (self.address, self.stamp, self.front, self.stint, self._domain_length, self.kinds):
                 column.append(0)
             self.due.append(0.0)
             self.place.append(Place.IDLE)
             self._domain_length[i] = 0
         self._domain_length[i] = len(domain)
+        self.kinds[i] = NEW
         self.number[host] = i
         self.count[Place.IDLE] += 1
         return i
@@ -64,11 +72,30 @@ class KnownHosts:
 
     def move(self, i: int, place: Place) -> int:
         """Put a host somewhere; returns its new stamp, and every older entry of it is stale from now on."""
-        self.count[self.place[i]] -= 1
+        before = self.place[i]
+        self.count[before] -= 1
         self.count[place] += 1
+        if (before in _OUT_OF_LINE) != (place in _OUT_OF_LINE):
+            self._stands(i, 1 if before in _OUT_OF_LINE else -1)
         self.place[i] = place
         self.stamp[i] = stamp = (self.stamp[i] + 1) & 0xFFFFFFFF
         return stamp
+
+    def wait(self, i: int, kinds: int) -> None:
+        """What waits at a host: `NEW`, `DUE` or both."""
+        if kinds == self.kinds[i]:
+            return
+        in_line = self.place[i] not in _OUT_OF_LINE
+        if in_line:
+            self._stands(i, -1)
+        self.kinds[i] = kinds
+        if in_line:
+            self._stands(i, 1)
+
+    def _stands(self, i: int, step: int) -> None:
+        for kind in self.lines:
+            if self.kinds[i] & kind:
+                self.lines[kind] += step
 
     def forget_idle(self, now: float, keep: set[int]) -> list[int]:
         """Forget idle hosts whose clock has run out, except `keep`; returns their numbers."""

@@ -6,6 +6,7 @@ They stand apart from `ports.py`, which says who must understand them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from corpus.model import CaptureRef, Kind, Sighting, UrlState
 
@@ -41,6 +42,41 @@ class Resolved:
     addresses: tuple[str, ...]
 
 
+class Change(StrEnum):
+    """What a visit found of a page that was known before (`crawl.versions`)."""
+
+    UNCHANGED = "unchanged"
+    MINOR = "minor"
+    MAJOR = "major"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How often a page was compared with itself, older comparisons weighing less (`crawl.recrawl`).
+
+    `seen` comparisons, of which `changed` found a change, over `watched_s` seconds; `checked_at`: the last visit that brought
+    or confirmed a version (epoch seconds), None before the first.
+    """
+
+    seen: float = 0.0
+    changed: float = 0.0
+    watched_s: float = 0.0
+    checked_at: float | None = None
+
+
+NO_HISTORY = History()
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The capture that holds a page's present body: when it was made (epoch seconds), and the first 64 bits of the SHA-1
+    over the body as sent, signed: what a revisit record may refer to."""
+
+    at: float
+    payload: int
+
+
 @dataclass(frozen=True, slots=True)
 class HostRow:
     """All that is remembered of a host. `pace_s` is the current gap; `state` is CONTRACT's host state."""
@@ -67,6 +103,20 @@ class HostRow:
     """Page contacts of its whole registered domain (the store adds them up; ignored in an ack)."""
     front: int = 128
     """Front queue of its best waiting URL, 0 first (`crawl.priority`; the store knows it; ignored in an ack)."""
+    new_waits: bool = True
+    due_waits: bool = False
+    """Whether URLs wait that are new, or due for another visit (the store knows it; ignored in an ack)."""
+    quality: float | None = None
+    """How useful its pages were once measured, 0 to 1 (`FrontierStore.grade`); None: not known (ignored in an ack)."""
+    linking: int = 0
+    """Registered domains known to link to its own, as far as they are told apart (ignored in an ack)."""
+    cache_hits: int = 0
+    cache_misses: int = 0
+    """Contacts that a cache in front of the origin answered, or passed on, as far as its headers say."""
+    failures: int = 0
+    """Consecutive contacts (or look-ups of its name) that brought no answer (`crawl.breaker`)."""
+    failing_since: float | None = None
+    """When the first of them was (epoch seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +156,11 @@ class QueuedUrl:
     etag: str = ""
     last_modified: str = ""
     content_sha256: str = ""
+    simhash: int | None = None
+    history: History = NO_HISTORY
+    again: bool = False
+    """Due for another visit."""
+    whole: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +193,17 @@ class Settled:
     authority_digest: str = ""
     """Digest of the authority file that refused: when it changes, the URL returns to `queued`."""
     protocol: str = ""
+    history: History | None = None
+    """None leaves what is stored as it is."""
+    change: Change | None = None
+    """Against the version before; None: nothing to compare."""
+    front: int | None = None
+    """Front queue in which it will stand when it is due again; None: as it stood."""
+    cache: str = ""
+    """What a cache in front of the origin did, by its headers (`crawl.cached`), and `age_s`, the seconds it had the answer."""
+    age_s: int | None = None
+    whole: Whole | None = None
+    """Where the body lies that this visit brought or confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +217,27 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedPattern:
+    """A pattern of URLs (`crawl.templates`) of one host that only repeats itself, and when that was found (epoch seconds)."""
+
+    host: str
+    pattern: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DomainYield:
+    """What a registered domain has brought: pages judged, pages that let its budget grow, one bit for each of the last 64
+    (set: a copy, newest lowest), one bit for each hashed domain that links to it."""
+
+    domain: str
+    judged: int = 0
+    novel: int = 0
+    recent: int = 0
+    linkers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
     """One transaction's worth of news about one host. Everything in it becomes true together, or nothing does."""
 
@@ -161,6 +248,11 @@ class Ack:
     """Links into this partition file, already judged."""
     foreign: tuple[tuple[int, Sighting], ...] = ()
     """Links for other files: (destination file, sighting); they go to the outbox."""
+    closed: tuple[ClosedPattern, ...] = ()
+    yields: tuple[DomainYield, ...] = ()
+    """Sums of domains, whole; but `linkers` only ever gains bits."""
+    linked: tuple[tuple[str, int], ...] = ()
+    """(registered domain, bits of domains that link to it)"""
 
 
 @dataclass(frozen=True, slots=True)

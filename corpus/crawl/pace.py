@@ -1,8 +1,12 @@
 """How long a host is left alone after each answer: a live signal of its health, not a typed number.
 
 Additive decrease, multiplicative increase. A host starts at `delay_start`; each good answer earns a twentieth of the
-start back, down to what its own latency, its Crawl-delay and the floor allow; trouble doubles the gap at once, and an
-answer that came fast because it failed earns nothing. The gap counts from the END of a contact to the start of the
+start back, down to the floor; trouble doubles the gap at once, and an answer that came fast because it failed earns
+nothing. What the latency and the Crawl-delay ask for lies beside the earned gap: the longest of the three is waited, and
+a host that is fast again is at once back at the gap it had earned. Trouble after trouble doubles the *wait* each time
+(the back-off); the gap that the host goes back to afterwards is doubled once for the whole spell, because five failures
+in a row are one overload and not five: else a host would be visited for hours as if it were still down. An answer that
+comes, but slowly, does not end the spell, and neither does one that a cache had. The gap counts from the END of a contact to the start of the
 next. Pure: no clock, no random source (jitter is a digest of the host), and it never returns a gap under the floor.
 """
 
@@ -15,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import assert_never
 
+from corpus.crawl.cached import HIT, cache_of
 from corpus.crawl.ports import Due, HostRow
 from corpus.crawl.settings import CrawlSettings
 from corpus.model import Failed, Failure, FetchResult
@@ -40,9 +45,11 @@ PUBLIC_FLOOR_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """A healthy answer (2xx, 3xx, 404, 410). `latency_s`: first byte sent to first byte received."""
+    """A healthy answer (2xx, 3xx, 404, 410). `latency_s`: first byte sent to first byte received. `cached`: a cache in front
+    says that it had the answer, so its speed says nothing about the origin's health."""
 
     latency_s: float
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +103,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`gap_s` is the pace the host has earned; `wait_s` is what the last answer costs now: the gap, the Crawl-delay, or more.
-
-    The Crawl-delay is kept beside the gap, so that a site which lifts it is at once back at its own pace.
+    """`gap_s` is the pace the host has earned; `wait_s` is what the last answer costs now: the gap, what its latency or its
+    Crawl-delay asks for, or more.
     """
 
     gap_s: float
@@ -166,12 +172,14 @@ def jitter(host: str, strikes: int) -> float:
     return int.from_bytes(digest, "big") / 2**32
 
 
-def _target(pace: Pace, bounds: Limits, settings: CrawlSettings) -> float:
-    """Where good answers lead. Latency alone never parks a host, so its share ends at `park_after`."""
+def asked_for_s(pace: Pace, bounds: Limits, settings: CrawlSettings) -> float:
+    """The gap that floor, latency and Crawl-delay ask for, whatever was earned. Latency alone never parks a host, so its
+    share ends at `park_after`."""
+    crawl_delay_s = pace.crawl_delay_s or 0.0
     if bounds.trusted:
-        return bounds.floor_s
+        return max(bounds.floor_s, crawl_delay_s)
     by_latency = min(settings.latency_factor * pace.latency_s, settings.park_after)
-    return max(bounds.floor_s, by_latency)
+    return max(bounds.floor_s, by_latency, crawl_delay_s)
 
 
 def _good(pace: Pace, latency_s: float, bounds: Limits, settings: CrawlSettings) -> Pace:
@@ -180,30 +188,33 @@ def _good(pace: Pace, latency_s: float, bounds: Limits, settings: CrawlSettings)
     slow = not first and latency > max(SLOW_RATIO * pace.median_s, pace.median_s + SLOW_NOISE_S)
     smoothed = latency if first else pace.latency_s + SMOOTHING * (latency - pace.latency_s)
     towards = math.copysign(min(MEDIAN_STEP * pace.median_s, abs(latency - pace.median_s)), latency - pace.median_s)
-    told = replace(pace, latency_s=smoothed, median_s=latency if first else pace.median_s + towards, strikes=0, asked_s=None)
-    target = _target(told, bounds, settings)
-    if slow:
-        # slowness asks for no more than a cautious start would, or than this latency itself would earn
-        most = min(max(bounds.start_s, settings.latency_factor * latency), settings.park_after)
-        gap = max(target, pace.gap_s, min(pace.gap_s * SLOW_FACTOR, most))
+    told = replace(pace, latency_s=smoothed, median_s=latency if first else pace.median_s + towards, asked_s=None)
+    if slow:  # slowness asks for no more than a cautious start would; what the latency itself asks for comes on top
+        gap, strikes = max(pace.gap_s, min(pace.gap_s * SLOW_FACTOR, bounds.start_s)), pace.strikes
     else:
-        gap = max(target, pace.gap_s - STEP * bounds.start_s)
-    return replace(told, gap_s=gap, wait_s=max(gap, pace.crawl_delay_s or 0.0))
+        gap, strikes = max(bounds.floor_s, pace.gap_s - STEP * bounds.start_s), 0
+    return replace(told, gap_s=gap, strikes=strikes, wait_s=max(gap, asked_for_s(told, bounds, settings)))
 
 
 def after(pace: Pace, answer: Answer, settings: CrawlSettings, bounds: Limits, *, host: str = "") -> Pace:
     """The pace after one answer. `host` seeds the jitter. Never under the floor; never over `backoff_max` unless asked."""
     match answer:
+        case Good(cached=True):
+            gap = max(bounds.floor_s, pace.gap_s - STEP * bounds.start_s)
+            return replace(pace, gap_s=gap, wait_s=max(gap, asked_for_s(pace, bounds, settings)), asked_s=None)
         case Good(latency_s=latency_s):
             return _good(pace, latency_s, bounds, settings)
         case Neutral():
             gap = max(pace.gap_s, bounds.floor_s)
-            return replace(pace, gap_s=gap, wait_s=max(gap, pace.crawl_delay_s or 0.0), asked_s=None)
+            return replace(pace, gap_s=gap, wait_s=max(gap, asked_for_s(pace, bounds, settings)), asked_s=None)
         case Trouble() | Throttled():
-            now_s = max(pace.gap_s, pace.crawl_delay_s or 0.0)
-            gap = max(min(now_s * TROUBLE_FACTOR, settings.backoff_max), pace.gap_s, bounds.floor_s)
             strikes = pace.strikes + 1
-            wait = max(now_s, gap, min(gap * (1 + JITTER * jitter(host, strikes)), settings.backoff_max))
+            now_s = asked_for_s(pace, bounds, settings)
+            gap = max(pace.gap_s, bounds.floor_s)
+            if strikes == 1:  # once for the whole spell
+                gap = max(min(gap * TROUBLE_FACTOR, settings.backoff_max), gap)
+            back_off = pressure_s(max(gap, TROUBLE_FACTOR * now_s), strikes, settings)
+            wait = max(now_s, gap, min(back_off * (1 + JITTER * jitter(host, strikes)), settings.backoff_max))
             asked = answer.retry_after_s if isinstance(answer, Throttled) else None
             if asked is not None and 0 < asked < math.inf:
                 # the site's own request is never cut short; a date in the past (or nonsense) is no request
@@ -211,6 +222,13 @@ def after(pace: Pace, answer: Answer, settings: CrawlSettings, bounds: Limits, *
             return replace(pace, gap_s=gap, wait_s=wait, strikes=strikes, asked_s=None)
         case _:
             assert_never(answer)
+
+
+def pressure_s(gap_s: float, strikes: int, settings: CrawlSettings) -> float:
+    """The back-off that a host is under: its gap, doubled for every failure of this spell after the first."""
+    return max(
+        min(gap_s * TROUBLE_FACTOR ** min(max(strikes - 1, 0), 64), settings.backoff_max), min(gap_s, settings.backoff_max)
+    )
 
 
 def with_crawl_delay(pace: Pace, value: float | None, bounds: Limits) -> Pace:
@@ -239,7 +257,7 @@ def answer_of(result: FetchResult, retry_after_s: float | None = None) -> Answer
     if result.status >= 500:
         return Trouble()
     if result.status < 400 or result.status in (404, 410):
-        return Good(result.latency_s)
+        return Good(result.latency_s, cached=cache_of(result.headers)[0] == HIT)
     return Neutral()
 
 

@@ -166,6 +166,11 @@ def _unchanged(queued: QueuedUrl, response: Response) -> Settled:
     )
 
 
+def same_body(queued: QueuedUrl, response: Response, verdict: ResponseVerdict) -> Outcome:
+    """A page that came again whole with the very bytes its archive holds: as good as a 304, and kept like one."""
+    return Outcome(_unchanged(queued, response), archive="revisit", refusals=_added(queued, response, verdict))
+
+
 def _redirected(queued: QueuedUrl, response: Response, settings: CrawlSettings) -> Outcome:
     """The target is a URL of its own, unless it is this very URL spelt otherwise: then it is asked for at once.
 

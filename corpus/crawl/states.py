@@ -106,6 +106,8 @@ READMITTED_BY_A_SIGHTING = frozenset(
         "unwanted-extension",
         "too-many-redirects",
         "trap",
+        "low-yield",
+        "host-retired",
     }
 )
 """Exclusions by a pure URL filter: a later sighting that passes the filters lifts them, because the verdict hung on the

@@ -66,6 +66,11 @@ class UrlRules:
     def __init__(self, settings: CrawlSettings, scope: UrlScope) -> None:
         self._settings, self._scope = settings, scope
 
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """Hosts whose owners agreed to the crawl."""
+        return tuple(row.host for row in self._settings.trusted)
+
     def judge(self, sighting: Sighting) -> str:
         """A reason code of `corpus.reasons`, or empty when the URL may be queued. Reads the URL and the way it was found only."""
         url, limits, page = sighting.url, self._settings, sighting.kind is Kind.PAGE

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from corpus.errors import CorpusError, StoreError
 from corpus.export.card import CardFacts, card
 from corpus.export.changes import changes
+from corpus.export.compare import compared
 from corpus.export.croissant import croissant
 from corpus.export.decide import Decisions, decide
 from corpus.export.domains import domains_csv
@@ -26,7 +28,7 @@ from corpus.export.plan import make_plan
 from corpus.export.ports import ConsentJudge, ReleaseOptions, ReleasePolicy, SnapshotInputs, TokenCounter
 from corpus.export.rows import RowMaker
 from corpus.export.schema import SignalFields, release_schema
-from corpus.export.session import open_session
+from corpus.export.session import open_session, steady_memory
 from corpus.export.shard import PieceStore, Written, write_shards
 from corpus.export.summary import DomainRow, DomainTotals, checked, counts
 from corpus.export.tombstones import write_tombstones
@@ -69,6 +71,7 @@ def build_release(
     if part.exists():
         shutil.rmtree(part)
     part.mkdir(parents=True)
+    steady_memory()
     con = open_session(options.memory // 2, options.threads, scratch)
     try:
         decisions = decide(con, inputs, parts.judge, parts.policy, options, decisions_path)
@@ -77,7 +80,7 @@ def build_release(
         facts = _describe(con, key, inputs, parts, options, decisions, shards, totals.ranked(), part)
     finally:
         con.close()
-    _publish(part, final)
+    publish(part, final)
     return ReleaseResult(final, facts, decisions, built=True)
 
 
@@ -131,27 +134,36 @@ def _describe(
 ) -> dict[str, Any]:
     """Write the side files, after the shards have been read back against what they will say."""
     found = counts(con)
-    if found.rows != decisions.funnel[-1].n_out:
-        raise CorpusError(f"the funnel ends with {decisions.funnel[-1].n_out} rows, {found.rows} were kept", str(folder))
-    tokens = checked(con, found, shards, folder)
+    if found.rows != decisions.rows:
+        raise CorpusError(f"the decisions end with {decisions.rows} rows, {found.rows} were kept", str(folder))
+    if (sum(row.pages for row in rows), len(rows)) != (found.rows, found.domains):
+        raise CorpusError(f"domains.csv would count {len(rows)} domains, {found.domains} were kept", str(folder))
+    tokens = checked(con, found, shards, folder, versions=options.versions == "major")
     tokenizer = parts.tokens.name if parts.tokens else "none"
     facts = manifest(key, inputs, options, parts.policy, tokenizer, decisions, found, shards, tokens)
     schema = release_schema(parts.signals)
     types = {field.name: "struct" if str(field.type).startswith("struct") else str(field.type) for field in schema}
     told = CardFacts(
-        inputs, options, parts.policy, decisions, found, rows, shards, tokens, tokenizer, types, changes(options.previous, facts)
+        inputs, options, parts.policy, decisions, found, rows, shards, tokens, tokenizer, types,
+        changes(options.previous, facts, compared(con, options.previous_shards)),
     )  # fmt: skip
+    return write_sides(folder, facts, told, schema)
+
+
+def write_sides(folder: Path, facts: dict[str, Any], told: CardFacts, schema: pa.Schema) -> dict[str, Any]:
+    """Write everything of a release but its shards, the manifest `facts` last; returns the manifest as it reads back."""
+    found, inputs = told.counts, told.inputs
     about = f"{found.rows} pages of {found.domains} domains, fetched {found.first_fetched} to {found.last_fetched}."
     files = {
         "README.md": card(told),
-        "croissant.json": croissant(options, parts.policy, found, shards, schema, about),
-        "domains.csv": domains_csv(rows),
+        "croissant.json": croissant(inputs, told.options, told.policy, found, told.decisions.funnel, told.shards, schema, about),
+        "domains.csv": domains_csv(told.domains),
     }
     if inputs.config:
         files["corpus.toml"] = inputs.config
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    write_tombstones(inputs.tombstones, folder / "TOMBSTONES.parquet")
+    write_tombstones(pa.concat_tables([inputs.tombstones, inputs.purged]), folder / "TOMBSTONES.parquet")
     facts = with_files(facts, folder, [*files, "TOMBSTONES.parquet"])
     text = to_text(facts)
     (folder / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
@@ -159,7 +171,7 @@ def _describe(
     return read_back
 
 
-def _publish(part: Path, final: Path) -> None:
+def publish(part: Path, final: Path) -> None:
     """Flush everything, then rename the folder as a whole."""
     for path in sorted(part.rglob("*")):
         _fsync(path)

@@ -20,7 +20,9 @@ def judge_all(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs, judge: Con
     """Create `consent(url_id, access, use, export, reason, …)`: one row per URL that has a text or copies one."""
     load(con, "consent", CONSENT.insert(0, pa.field("url_id", pa.string())).empty_table())
     wanted = query(
-        con, "SELECT newest_file, newest_row FROM rep WHERE outcome IN ('ok', 'near-copy') ORDER BY newest_file, newest_row"
+        con,
+        "SELECT newest_file, newest_row FROM rep WHERE outcome IN ('ok', 'near-copy') OR url_id IN (SELECT url_id FROM older)"
+        " ORDER BY newest_file, newest_row",
     )
     files, rows = np.asarray(wanted["newest_file"]), np.asarray(wanted["newest_row"]).astype(np.int64)
     for number, segment in enumerate(inputs.segments):

@@ -17,8 +17,10 @@ ORDERS: dict[str, str] = {
 
 _ELECT = """
 CREATE TABLE elected AS
-SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text
-FROM (SELECT *, row_number() OVER (PARTITION BY cluster_id ORDER BY {order}, url, id) AS place FROM staged WHERE stage IS NULL)
+SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text FROM staged WHERE stage IS NULL AND cluster_size = 1
+UNION ALL SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text
+FROM (SELECT *, row_number() OVER (PARTITION BY cluster_id ORDER BY {order}, url, id) AS place FROM staged
+    WHERE stage IS NULL AND cluster_size > 1)
 WHERE place = 1
 """
 

@@ -18,7 +18,7 @@ from corpus.export.ports import HOST_LINES, SnapshotInputs
 from corpus.export.session import append, count, load
 
 _KEPT = [
-    "id", "url", "url_id", "host", "domain", "crawl_id", "outcome", "fetched_at", "content_sha256", "text_sha256", "language",
+    "id", "url", "url_id", "host", "domain", "crawl_id", "outcome", "fetched_at", "text_sha256", "language",
     "language_script", "near_original", "file_path", "warc_offset",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ def load_facts(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs) -> None:
     """Fill `facts`, `clusters`, `pairs`, `frontier` and `host_lines`."""
     con.execute(
         "CREATE TABLE facts (file_no INTEGER, row_no INTEGER, id VARCHAR, url VARCHAR, url_id VARCHAR, host VARCHAR, domain VARCHAR,"
-        " crawl_id VARCHAR, outcome VARCHAR, fetched_at TIMESTAMP, content_sha256 VARCHAR, text_sha256 VARCHAR, language VARCHAR,"
+        " crawl_id VARCHAR, outcome VARCHAR, fetched_at TIMESTAMP, text_sha256 VARCHAR, language VARCHAR,"
         " language_script VARCHAR, near_original VARCHAR, file_path VARCHAR, warc_offset BIGINT)"
     )
     columns = ", ".join(_KEPT)

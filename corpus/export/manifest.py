@@ -24,7 +24,7 @@ from corpus.model import SCHEMA_VERSION, FunnelStep
 from corpus.version import __version__
 
 _CONTENT = (
-    "name", "languages", "shard_bytes", "validation", "gone", "by_language", "keep", "threshold", "cluster", "quality_signal", "length_signal",
+    "name", "languages", "shard_bytes", "validation", "versions", "gone", "by_language", "keep", "threshold", "cluster", "quality_signal", "length_signal",
     "title", "license", "user_agent", "contact",
 )  # fmt: skip
 """The options that change what a release holds."""
@@ -47,6 +47,7 @@ def release_key(
         "tokenizer": tokens.name if tokens else "none",
         "signals": [f"{name} {kind}" for name, kind in signals],
         "options": {name: getattr(options, name) for name in _CONTENT},
+        **({"versions": file_sha256(inputs.versions)} if inputs.versions else {}),
         **({"words": dict(options.words)} if options.words else {}),
         "previous": options.previous,
         "schema": SCHEMA_VERSION,
@@ -98,7 +99,9 @@ def manifest(
         "tokens": tokens,
         "languages": counts.languages,
         "consent": counts.use,
+        "turned_away": None if inputs.turned_away is None else dict(inputs.turned_away),
         "funnel": [step_json(step) for step in decisions.funnel],
+        **({"versions": step_json(decisions.versions)} if decisions.versions else {}),
         "older_versions": decisions.older,
         "rules": decisions.rules,
         "losses": decisions.losses.to_pylist(),

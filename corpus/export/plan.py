@@ -17,13 +17,14 @@ import pyarrow as pa
 
 from corpus.export.ports import ReleaseOptions
 from corpus.export.session import query
-from corpus.export.splits import TRAIN, may_end_sql, split_sql
+from corpus.export.splits import TRAIN, rank_sql, split_sql
 
 Ints = npt.NDArray[np.int64]
 
-GROUP_ROWS_MIN, GROUP_ROWS_MAX = 512, 2048
+GROUP_REACH, GROUP_ROWS_MAX = 384, 1536
 GROUP_BYTES_MAX = 64 * 2**20
-"""Row groups hold about 1,000 rows and stay under the hub's 100 MB."""
+"""Row groups hold 385 rows at least (the ends of a shard aside), about 750, and stay under the hub's 100 MB. Smaller ones cost
+more in footers than they spare when a page is taken down; measured."""
 _PIECE_BYTES = 16 * 2**20
 
 
@@ -62,9 +63,9 @@ _WIDTH = """CASE coalesce(s.language_script, 'Latn') WHEN 'Latn' THEN 1 WHEN 'Cy
 _KEPT = """
 CREATE TABLE kept AS
 SELECT s.file_no, s.row_no, row_number() OVER (ORDER BY s.crawl_id, {split}, {language}, s.domain, s.url, s.id) - 1 AS position,
-    s.crawl_id, {split} AS split, {language} AS part, s.chars * {width} AS weight, {may_end} AS may_end, s.cluster_id, s.cluster_size, s.access, s.use,
+    s.crawl_id, {split} AS split, {language} AS part, s.chars * {width} AS weight, {rank} AS rank, s.cluster_id, s.cluster_size, s.access, s.use,
     s.evidence_digest, s.checked_at, s.score, coalesce(s.language, 'und') AS language, s.domain, s.fetched_at
-FROM staged s WHERE s.reason = '' ORDER BY s.file_no, s.row_no
+FROM released s WHERE s.reason = '' ORDER BY s.file_no, s.row_no
 """
 
 
@@ -72,15 +73,15 @@ def make_plan(con: duckdb.DuckDBPyConnection, options: ReleaseOptions) -> Plan:
     """Create the table `kept` and lay its rows out. Without rows there is one empty train shard per crawl of the snapshot."""
     language = "coalesce(s.language, 'und')" if options.by_language else "''"
     split = split_sql(options.validation).replace("url_id", "s.url_id")
-    con.execute(_KEPT.format(width=_WIDTH, split=split, language=language, may_end=may_end_sql().replace("url_id", "s.url_id")))
-    table = query(con, "SELECT crawl_id, split, part, weight, may_end FROM kept ORDER BY position")
+    con.execute(_KEPT.format(width=_WIDTH, split=split, language=language, rank=rank_sql().replace("url_id", "s.url_id")))
+    table = query(con, "SELECT crawl_id, split, part, weight, rank FROM kept ORDER BY position")
     if not len(table):
         crawls = [row[0] for row in con.execute("SELECT DISTINCT crawl_id FROM facts ORDER BY 1").fetchall()]
         shards = [Shard(_path(crawl, TRAIN, "", 0, 1), crawl, TRAIN, "", (0,)) for crawl in crawls]
         return Plan(tuple(shards), np.zeros(1, dtype=np.int64), 0)
     sizes = np.asarray(table["weight"]).astype(np.int64)
-    ends = np.asarray(table["may_end"].combine_chunks().cast(pa.uint8())).astype(bool)
-    shards = [shard for group in _groups(table) for shard in _shards(table, group, sizes, ends, options.shard_bytes)]
+    ranks = np.asarray(table["rank"]).astype(np.int64)
+    shards = [shard for group in _groups(table) for shard in _shards(table, group, sizes, ranks, options.shard_bytes)]
     return Plan(tuple(shards), _pieces(shards, sizes), len(table))
 
 
@@ -94,14 +95,14 @@ def _groups(table: pa.Table) -> Iterator[tuple[int, int]]:
     yield from itertools.pairwise(cuts)
 
 
-def _shards(table: pa.Table, group: tuple[int, int], sizes: Ints, ends: npt.NDArray[np.bool_], shard_bytes: int) -> list[Shard]:
+def _shards(table: pa.Table, group: tuple[int, int], sizes: Ints, ranks: Ints, shard_bytes: int) -> list[Shard]:
     start, stop = group
     before = np.cumsum(sizes[start:stop]) - sizes[start:stop]
     number = before // shard_bytes
     cuts = [start, *(np.flatnonzero(number[1:] != number[:-1]) + 1 + start).tolist(), stop]
     crawl, split, language = (table[name][start].as_py() for name in ("crawl_id", "split", "part"))
     return [
-        Shard(_path(crawl, split, language, at, len(cuts) - 1), crawl, split, language, _bounds(low, high, sizes, ends))
+        Shard(_path(crawl, split, language, at, len(cuts) - 1), crawl, split, language, _bounds(low, high, sizes, ranks))
         for at, (low, high) in enumerate(itertools.pairwise(cuts))
     ]
 
@@ -111,19 +112,38 @@ def _path(crawl: str, split: str, language: str, at: int, of: int) -> str:
     return f"{folder}/{split}-{at:05d}-of-{of:05d}.parquet"
 
 
-def _bounds(start: int, stop: int, sizes: Ints, ends: npt.NDArray[np.bool_]) -> tuple[int, ...]:
-    """Ends of row groups: at a page whose identity says so, once there are enough rows; earlier only for rows or bytes in excess."""
+def _bounds(start: int, stop: int, sizes: Ints, ranks: Ints) -> tuple[int, ...]:
+    """Ends of row groups: at local minima of the ranks; further ones only for rows or bytes in excess.
+
+    `ranks[row]` is negative where no group may end. What stands more than `GROUP_REACH` rows away decides nothing.
+    """
+    total = np.concatenate(([0], np.cumsum(sizes[start:stop])))
+    keys = np.flatnonzero(ranks[start:stop] >= 0)
     bounds = [start]
-    candidates = np.flatnonzero(ends[start:stop]) + start + 1
-    total = np.cumsum(sizes[start:stop])
-    while bounds[-1] < stop:
-        low = bounds[-1]
-        base = int(total[low - start] - sizes[low])
-        by_bytes = max(int(np.searchsorted(total, base + GROUP_BYTES_MAX, side="right")) + start, low + 1)
-        limit = min(low + GROUP_ROWS_MAX, by_bytes, stop)
-        at = int(np.searchsorted(candidates, low + GROUP_ROWS_MIN))
-        bounds.append(int(candidates[at]) if at < len(candidates) and candidates[at] <= limit else limit)
+    for high in [*(_minima(keys, ranks[start:stop]) + 1 + start).tolist(), stop]:
+        while (low := bounds[-1]) < high:
+            by_bytes = int(np.searchsorted(total, total[low - start] + GROUP_BYTES_MAX, side="right")) - 1 + start
+            limit = min(low + GROUP_ROWS_MAX, max(by_bytes, low + 1))
+            bounds.append(high if high <= limit else _best(keys + start, ranks, low, limit))
     return tuple(bounds)
+
+
+def _minima(places: Ints, ranks: Ints) -> Ints:
+    """Those of `places` whose rank is the lowest among all of them up to `GROUP_REACH` rows away (of equals the first)."""
+    if not len(places):
+        return places
+    order = np.append(ranks[places] * 2**33 + places, np.iinfo(np.int64).max)
+    low = np.searchsorted(places, places - GROUP_REACH)
+    high = np.searchsorted(places, places + GROUP_REACH, side="right")
+    lowest = np.minimum.reduceat(order, np.stack((low, high), axis=1).ravel())[::2]
+    chosen: Ints = places[lowest == order[:-1]]
+    return chosen
+
+
+def _best(places: Ints, ranks: Ints, low: int, limit: int) -> int:
+    """Where a group that is too large ends: at the lowest rank of its second half, so that others choose the same place."""
+    inside = places[np.searchsorted(places, (low + limit) // 2) : np.searchsorted(places, limit)]
+    return int(inside[np.argmin(ranks[inside])]) + 1 if len(inside) else limit
 
 
 def _pieces(shards: list[Shard], sizes: Ints) -> Ints:

@@ -59,6 +59,13 @@ LOW_CARDINALITY = (
 )  # fmt: skip
 """Columns that are dictionary-encoded; every other column repeats too little for it."""
 
+STATISTICS = (
+    "dump", "url", "date", "file_path", "language", "token_count", "minhash_cluster_size", "host", "domain", "crawl_id", "fetched_at",
+    "http_status", "language_script", "policy_digest", "schema_version",
+)  # fmt: skip
+"""Columns whose least and greatest values stand in footers and page indexes: those by which a row group can be left out. Of
+random digests and of signals every row group has all values, and a footer is read whole before the first row."""
+
 COPIED = (
     "id", "url", "file_path", "language_score", "title", "author", "published", "license_url", "host", "domain", "crawl_id",
     "fetched_at", "http_status", "content_type", "charset", "warc_offset", "warc_length", "content_sha256", "text_sha256",

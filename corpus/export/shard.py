@@ -20,9 +20,12 @@ import pyarrow.parquet as pq
 
 from corpus.errors import CorpusError
 from corpus.export.plan import Plan, Shard
-from corpus.export.schema import LOW_CARDINALITY
+from corpus.export.schema import LOW_CARDINALITY, STATISTICS
 
 BLOOM_FPP = 0.01
+_CHUNKING: dict[str, int] = {"min_chunk_size": 16 * 2**10, "max_chunk_size": 2**21, "norm_level": 0}
+"""Pages of about 1 MB. The least size is small because the writer counts on from one row group into the next: with a large
+one, pages behind a change fall into step again only after several row groups."""
 _READ = 1 << 20
 
 
@@ -97,7 +100,7 @@ class PieceStore:
 def write_shards(
     plan: Plan, store: PieceStore, schema: pa.Schema, folder: Path, seen: Callable[[pa.Table], None]
 ) -> Iterator[Written]:
-    """Write every shard of the plan under `folder`, one after the other; `seen` is shown every row group."""
+    """Write every shard of the plan under `folder`, one after the other; `seen` is shown every piece."""
     pieces = plan.pieces.tolist()
     for shard in plan.shards:
         chosen = [i for i, start in enumerate(pieces) if shard.start <= start < shard.stop]
@@ -110,16 +113,16 @@ def _write(shard: Shard, pieces: Iterable[pa.Table], schema: pa.Schema, path: Pa
     text_bytes = 0
     bounds = list(shard.bounds)
     domains: list[str] = []
-    with _writer(path, schema, max((b - a for a, b in itertools.pairwise(bounds)), default=1)) as writer:
+    with shard_writer(path, schema, max((b - a for a, b in itertools.pairwise(bounds)), default=1)) as writer:
         at = shard.start
         for table in pieces:
+            seen(table)
             while len(table):
                 rows = bounds[bounds.index(at) + 1] - at
                 if len(table) < rows:
                     raise CorpusError(f"{len(table)} rows where the plan has {rows}", shard.path)
                 group = table.slice(0, rows)
                 writer.write_table(group, row_group_size=rows)
-                seen(group)
                 text_bytes += pc.sum(pc.binary_length(group["text"])).as_py() or 0
                 domains = [domains[0] if domains else group["domain"][0].as_py(), group["domain"][-1].as_py()]
                 at, table = at + rows, table.slice(rows)
@@ -132,7 +135,8 @@ def _write(shard: Shard, pieces: Iterable[pa.Table], schema: pa.Schema, path: Pa
     )  # fmt: skip
 
 
-def _writer(path: Path, schema: pa.Schema, group_rows: int) -> pq.ParquetWriter:
+def shard_writer(path: Path, schema: pa.Schema, group_rows: int) -> pq.ParquetWriter:
+    """A writer of one shard; `group_rows`: the most rows of a row group."""
     order = [("domain", "ascending"), ("url", "ascending"), ("id", "ascending")]
     return pq.ParquetWriter(
         path,
@@ -140,23 +144,13 @@ def _writer(path: Path, schema: pa.Schema, group_rows: int) -> pq.ParquetWriter:
         compression="zstd",
         compression_level=3,
         use_dictionary=list(LOW_CARDINALITY),
-        write_statistics=[leaf for leaf in _leaves(schema) if leaf not in {"text", "title"}],
+        write_statistics=list(STATISTICS),
         write_page_index=True,
         write_page_checksum=True,
-        use_content_defined_chunking=True,
+        use_content_defined_chunking=_CHUNKING,
         bloom_filter_options={"id": {"ndv": group_rows, "fpp": BLOOM_FPP}},
         sorting_columns=pq.SortingColumn.from_ordering(schema, order),
     )
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    leaves: list[str] = []
-    for field in schema:
-        if pa.types.is_struct(field.type):
-            leaves += [f"{field.name}.{field.type.field(i).name}" for i in range(field.type.num_fields)]
-        else:
-            leaves.append(field.name)
-    return leaves
 
 
 def file_sha256(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TRAIN, VALIDATION = "train", "validation"
 
-_ENDS_ONE_IN = 512
+_RANKED_ONE_IN = 32
 _SHARES = 2**32
 
 
@@ -20,6 +20,7 @@ def split_sql(validation: float) -> str:
     return f"CASE WHEN substr(url_id, 1, 8) < '{limit:08x}' THEN '{VALIDATION}' ELSE '{TRAIN}' END"
 
 
-def may_end_sql() -> str:
-    """A SQL expression over `url_id`: whether a row group may end after this row (one row in 512)."""
-    return f"substr(url_id, 25, 8) < '{_SHARES // _ENDS_ONE_IN:08x}'"
+def rank_sql() -> str:
+    """A SQL expression over `url_id`: how strongly a row group wants to end after this row, 0 most; -1 for 31 rows of 32."""
+    digits = "substr(url_id, 25, 8)"
+    return f"CASE WHEN {digits} < '{_SHARES // _RANKED_ONE_IN:08x}' THEN CAST('0x' || {digits} AS BIGINT) ELSE -1 END"

@@ -104,24 +104,35 @@ class DomainTotals:
         return sorted(rows, key=lambda row: (-row.text_bytes, row.domain))
 
 
-def checked(con: duckdb.DuckDBPyConnection, expected: Counts, shards: Sequence[Written], folder: Path) -> int | None:
+def checked(
+    con: duckdb.DuckDBPyConnection, expected: Counts, shards: Sequence[Written], folder: Path, *, versions: bool = False
+) -> int | None:
     """Read the shards back and compare. Returns the tokens of the release (None without a tokenizer).
 
-    Raises CorpusError when a number differs, or a URL or an id stands twice.
+    Raises CorpusError when a number differs, or a URL or an id stands twice (a URL may, in a release with older `versions`).
     """
+    found, tokens = counts_of_shards(con, shards, folder, versions=versions)
+    if shards and found != expected:
+        raise CorpusError(f"the card says {expected}, the shards hold {found}", str(folder), "this is a fault of corpus export")
+    return tokens
+
+
+def counts_of_shards(
+    con: duckdb.DuckDBPyConnection, shards: Sequence[Written], folder: Path, *, versions: bool = False
+) -> tuple[Counts, int | None]:
+    """What the shards hold, and their tokens (None without a tokenizer). Raises CorpusError when an id stands twice, or (without
+    older `versions`) a URL."""
     files = ", ".join("'" + str(folder / shard.path).replace("'", "''") + "'" for shard in shards)
     if not files:
-        return None
+        return Counts(0, {}, {}, 0, (), "", "", 0, 0), None
     con.execute(
         "CREATE TEMP VIEW written AS SELECT id, url, language, consent.use AS use, domain, crawl_id, fetched_at,"
         f" minhash_cluster_size AS cluster_size, token_count FROM read_parquet([{files}], hive_partitioning = false)"
     )
     found = _counts(con, "SELECT language, use, domain, crawl_id, fetched_at, cluster_size FROM written")
-    if found != expected:
-        raise CorpusError(f"the card says {expected}, the shards hold {found}", str(folder), "this is a fault of corpus export")
-    for column in ("id", "url"):
+    for column in ("id",) if versions else ("id", "url"):
         if count(con, f"SELECT count(*) - count(DISTINCT {column}) FROM written"):
             raise CorpusError(f"a {column} stands twice in the shards", str(folder), "this is a fault of corpus export")
     tokens = one(con, "SELECT sum(token_count)::BIGINT FROM written")[0]
     con.execute("DROP VIEW written")
-    return None if tokens is None else int(tokens)
+    return found, None if tokens is None else int(tokens)

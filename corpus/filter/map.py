@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,15 @@ BATCH = 256
 """Captures extracted and measured together."""
 _BATCH_BYTES = 64 * 2**20
 """Body bytes after which a batch is full before its number is."""
+
+
+Watch = Callable[[str], AbstractContextManager[None]]
+"""Around the parsing of one body, given its content digest (hex): who watches may end this process, and nothing else."""
+
+
+def unwatched(_digest: str) -> AbstractContextManager[None]:
+    """Nobody watches: for tests and benchmarks."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +105,16 @@ def measure_segment(
     settings: MapSettings,
     origin: str = "crawl",
     poisoned: frozenset[str] = frozenset(),
+    stuck: frozenset[str] = frozenset(),
+    watch: Watch = unwatched,
 ) -> SegmentTables:
-    """Measure one segment. `poisoned`: content digests (hex) that crashed a worker before; their bodies are not touched again."""
+    """Measure one segment. `poisoned`, `stuck`: content digests (hex) of bodies that are not touched again, because they crashed
+    a worker or because their parser did not finish."""
     seen: set[str] = set()
     counts = {"skipped": 0, "repeats": 0}
     batches = []
     for group in _groups(_pages(captures, seen, counts)):
-        rows = [_judge(capture, digest, key, settings, poisoned) for capture, digest, key in group]
+        rows = [_unread(page, settings, poisoned, stuck) or _extracted(page, settings, watch) for page in group]
         batches.append(_measure(rows, crawl_id, origin, settings))
     return _sorted(batches, SegmentTables(crawl_id, segment, DOCUMENTS.empty_table(), *_EMPTY, **counts))
 
@@ -138,20 +151,28 @@ def _groups(pages: Iterator[_Page]) -> Iterator[list[_Page]]:
         yield group
 
 
-def _judge(capture: Capture, digest: str, key: str, settings: MapSettings, poisoned: frozenset[str]) -> _Row:
-    """Outcome, text and response-level verdict of one capture. Never raises for its content."""
+def _unread(page: _Page, settings: MapSettings, poisoned: frozenset[str], stuck: frozenset[str]) -> _Row | None:
+    """The row of a capture whose body is not looked at; None for all others."""
+    capture, digest, key = page
     if capture.fault or digest in poisoned:
-        return _Row(
-            capture, digest, key, Outcome.POISON, None, judge_capture(capture, None, settings.optout, settings.robots_token)
+        outcome = Outcome.POISON
+    elif capture.near_original and not capture.body:
+        outcome = Outcome.NEAR_COPY
+    elif digest in stuck:
+        outcome = Outcome.STUCK
+    else:
+        return None
+    return _Row(capture, digest, key, outcome, None, judge_capture(capture, None, settings.optout, settings.robots_token))
+
+
+def _extracted(page: _Page, settings: MapSettings, watch: Watch) -> _Row:
+    """Outcome, text and response-level verdict of one capture. Never raises for its content."""
+    capture, digest, key = page
+    with watch(digest):
+        extraction, parsed = extract_page(
+            capture.body, url=capture.found or capture.url, content_type=capture.header("content-type"), profile=settings.profile
         )
-    if capture.near_original and not capture.body:
-        return _Row(
-            capture, digest, key, Outcome.NEAR_COPY, None, judge_capture(capture, None, settings.optout, settings.robots_token)
-        )
-    extraction, page = extract_page(
-        capture.body, url=capture.found or capture.url, content_type=capture.header("content-type"), profile=settings.profile
-    )
-    verdict = judge_capture(capture, page, settings.optout, settings.robots_token)
+        verdict = judge_capture(capture, parsed, settings.optout, settings.robots_token)
     return _Row(capture, digest, key, extraction.outcome, extraction, verdict)
 
 

@@ -7,6 +7,7 @@ standard error of about 0.04. Major versions are also compared with the pages of
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,9 @@ class _Chains:
     visited: Places
 
 
-def write_versions(documents: Sequence[Path], signatures: Sequence[Path], settings: DedupSettings, out: Path, *, scratch: Path) -> int:
+def write_versions(
+    documents: Sequence[Path], signatures: Sequence[Path], settings: DedupSettings, out: Path, *, scratch: Path
+) -> int:
     """Write the versions of a snapshot; returns how many are major. `documents[i]` and `signatures[i]` are of one segment.
 
     Costs memory for the facts of all rows and 450 bytes per version of a page that changed; `scratch` takes what is more.
@@ -174,7 +177,9 @@ def _alike(
     return found
 
 
-def _verified(table: Signatures, is_major: npt.NDArray[np.bool_], settings: DedupSettings, scratch: Path) -> Iterator[tuple[int, int]]:
+def _verified(
+    table: Signatures, is_major: npt.NDArray[np.bool_], settings: DedupSettings, scratch: Path
+) -> Iterator[tuple[int, int]]:
     """Pairs of near duplicates of which at least one is major."""
     columns = KeyColumns(settings.bands, settings.memory // 8, scratch)
     for start in range(0, len(table), _BATCH):
@@ -194,7 +199,12 @@ def _verified(table: Signatures, is_major: npt.NDArray[np.bool_], settings: Dedu
 
 
 def _write(
-    facts: Facts, chains: _Chains, similarity: npt.NDArray[np.float64], major: npt.NDArray[np.bool_], like: dict[int, list[int]], out: Path
+    facts: Facts,
+    chains: _Chains,
+    similarity: npt.NDArray[np.float64],
+    major: npt.NDArray[np.bool_],
+    like: dict[int, list[int]],
+    out: Path,
 ) -> None:
     with pq.ParquetWriter(out, VERSIONS, compression="zstd", compression_level=3, write_page_index=True) as writer:
         for start in range(0, max(len(chains.rows), 1), _SLICE):
@@ -209,6 +219,6 @@ def _write(
                 pa.array(np.where(major[part], MAJOR, MINOR).astype(object), pa.string()),
                 pa.array(similarity[part], mask=np.isnan(similarity[part])),
                 pa.array(chains.visited[part], pa.timestamp("us")),
-                pa.array([sorted(names[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)], pa.list_(pa.string())),
+                pa.array([sorted(names[a:b]) for a, b in itertools.pairwise(cuts)], pa.list_(pa.string())),
             ]
             writer.write_table(pa.table(columns, schema=VERSIONS), row_group_size=_SLICE)

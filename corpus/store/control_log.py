@@ -18,9 +18,11 @@ from corpus.store.commits import canonical_json
 from corpus.store.objects import ObjectStore
 
 _PREFIX = "control/"
-ACTIONS = ("takedown", "block", "unblock", "pause", "resume", "slow", "budget", "drain")
+ACTIONS = ("takedown", "purge", "block", "unblock", "pause", "resume", "slow", "budget", "drain")
+"""A `takedown` is final. A `purge` removes what was stored up to its time and forbids nothing: a site or the operator's list
+said so, and the site may say something else one day."""
 KINDS = ("domain", "url", "id")
-_ON_TARGETS = frozenset({"takedown", "block", "unblock"})
+_ON_TARGETS = frozenset({"takedown", "purge", "block", "unblock"})
 _ID = re.compile(r"[0-9a-f]{32}\Z")
 _HOST = re.compile(r"\A[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^/?#:]*)", re.IGNORECASE)
 
@@ -38,6 +40,12 @@ class ControlEntry:
     """For a target of kind `id`: the URL of that version, which is blocked with it."""
     reason: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Further `url_id`s that the order speaks of: the other scheme's spelling, the copies of a cluster."""
+        found = self.detail.get("members", ())
+        return tuple(found) if isinstance(found, list | tuple) and all(isinstance(item, str) for item in found) else ()
 
 
 class ControlLog:
@@ -141,12 +149,16 @@ def _checked(action: str, kind: str, value: str) -> str:
         raise StoreError(f"not an id: {value[:80]!r}", hint="32 hex digits")
     if kind == "domain":
         return value.lower().strip(".")
-    if kind == "url" and action == "takedown" and not _ID.match(value):
+    if kind == "url" and action in ("takedown", "purge") and not _ID.match(value):
         return id_of_url(value)  # what was asked to be forgotten is not written down again
     return value
 
 
 def _keys(entry: ControlEntry) -> list[tuple[str, str]]:
+    return [*_target(entry), *(("url", member) for member in entry.members)]
+
+
+def _target(entry: ControlEntry) -> list[tuple[str, str]]:
     match entry.kind:
         case "url":
             return [("url", entry.value if _ID.match(entry.value) else id_of_url(entry.value))]

@@ -8,16 +8,46 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from corpus.crawl.ports import Ack, AuthorityRow, Due, HostRow, Judged, OutboxRow, QueuedUrl, Settled, Tally
+from corpus.crawl.nouns import NO_HISTORY
+from corpus.crawl.ports import (
+    Ack,
+    AuthorityRow,
+    ClosedPattern,
+    DomainYield,
+    Due,
+    HostRow,
+    Judged,
+    OutboxRow,
+    QueuedUrl,
+    Settled,
+    Tally,
+)
+from corpus.crawl.recrawl import rate_bin
 from corpus.crawl.states import VISITED
 from corpus.errors import FenceLost
 from corpus.model import Kind, UrlState
 from corpus.store.frontier_batch import Batch, Changes, TallyKey
-from corpus.store.frontier_rows import Counted, Key, Peek, UrlRow, Validators, excluded, later, reopens, requeued, uid_of
+from corpus.store.frontier_rows import (
+    Counted,
+    Key,
+    Peek,
+    UrlRow,
+    Validators,
+    Version,
+    carry_on,
+    excluded,
+    later,
+    reopens,
+    requeued,
+    uid_of,
+)
 from corpus.store.frontier_view import host_key, lookup_row, queued_url
+from corpus.store.frontier_yields import MemoryYields
 from corpus.url.host import authority_of, host_of, registered_domain
 
 HeadKey = tuple[int, int, bytes]
@@ -34,6 +64,8 @@ class _Data:
     rows: dict[Key, UrlRow] = field(default_factory=dict)
     counted: dict[Key, Counted] = field(default_factory=dict)
     visits: dict[Key, Settled] = field(default_factory=dict)
+    chains: dict[Key, list[Version]] = field(default_factory=dict)
+    qualities: dict[str, float] = field(default_factory=dict)
     hosts: dict[str, HostRow] = field(default_factory=dict)
     domains: dict[str, Due] = field(default_factory=dict)
     lines: dict[str, list[HeadKey]] = field(default_factory=dict)
@@ -45,6 +77,7 @@ class _Data:
     authorities: dict[tuple[str, str, Kind], AuthorityRow] = field(default_factory=dict)
     outbox: list[OutboxRow] = field(default_factory=list)
     marks: dict[int, int] = field(default_factory=dict)
+    yields: MemoryYields = field(default_factory=MemoryYields)
     ends: dict[str, int] = field(default_factory=dict)
     tally: dict[TallyKey, int] = field(default_factory=dict)
     sent: int = 0
@@ -123,6 +156,7 @@ class MemoryFrontier:
                 self._store_host(ack.host)
             for row in ack.authorities:
                 self._data.authorities[host_key(row), row.authority, row.kind] = row
+            self._data.yields.take(ack)
             for dst, sighting in ack.foreign:
                 self._data.sent += 1
                 self._data.outbox.append(OutboxRow(self._data.sent, dst, sighting))
@@ -171,17 +205,26 @@ class MemoryFrontier:
             self._unline(row)
             data.rows.pop(row.key, None)
             data.visits.pop(row.key, None)
+            data.chains.pop(row.key, None)
         for key, _ in changes.uncounted:
             data.counted.pop(key, None)
         for key, reason in changes.counted:
             data.counted[key] = Counted(reason)
         for key, settled in changes.visits.items():
             if settled.state not in (UrlState.QUEUED, UrlState.PARKED) or key not in data.visits:
-                data.visits[key] = settled  # a try that is to be repeated does not erase what the last visit brought
+                self._visit(key, settled)  # a try that is to be repeated does not erase what the last visit brought
         data.exclusions.update(changes.exclusions)
         data.queued.update(changes.queued)
         for count, step in changes.tally.items():
             data.tally[count] = data.tally.get(count, 0) + step
+
+    def _visit(self, key: Key, settled: Settled) -> None:
+        before = self._data.visits.get(key)
+        if settled.change is not None:
+            carry_on(self._data.chains.setdefault(key, []), before, settled)
+        if settled.history is None and before is not None:
+            settled = replace(settled, history=before.history)
+        self._data.visits[key] = settled
 
     def _unline(self, row: UrlRow | None) -> None:
         if row is None:
@@ -256,6 +299,10 @@ class MemoryFrontier:
             self._data.tally[True, UrlState.EXCLUDED, reason] -= only
         return len(rows)
 
+    def grade(self, qualities: Mapping[str, float]) -> None:
+        self._fence()
+        self._data.qualities.update((host, value) for host, value in qualities.items() if host in self._data.hosts)
+
     def forwarded(self, upto: dict[int, int]) -> None:
         self._fence()
         self._data.outbox = [row for row in self._data.outbox if row.seq > upto.get(row.dst, 0)]
@@ -288,20 +335,45 @@ class MemoryFrontier:
             queued=self.queued(host),
             domain_pages=sum(siblings),
             front=line[0][0] if line else 128,
+            new_waits=not line or any(not self._data.rows[host, uid].again for _, _, uid in line),
+            due_waits=any(self._data.rows[host, uid].again for _, _, uid in line or ()),
+            quality=self._data.qualities.get(host),
+            linking=self._data.yields.of_domain(row.domain).linkers.bit_count(),
         )
+
+    def retired(self) -> list[HostRow]:
+        return [row for row in self.hosts(pending=False) if row.state == "retired"]
 
     def parked(self) -> list[tuple[str, str]]:
         rows = (self._data.rows[key] for key in self._data.waiting)
         return sorted({(row.host, row.reason) for row in rows if row.state is UrlState.PARKED})
 
-    def heads(self, host: str, limit: int) -> list[QueuedUrl]:
+    def heads(self, host: str, limit: int, *, again: bool | None = None) -> list[QueuedUrl]:
         domain = self._data.hosts[host].domain if host in self._data.hosts else ""
-        rows = [self._data.rows[host, uid] for _, _, uid in self._data.lines.get(host, [])[:limit]]
+        line = (self._data.rows[host, uid] for _, _, uid in self._data.lines.get(host, []))
+        rows = islice((row for row in line if again is None or row.again is again), limit)
         return [queued_url(row, domain, self._validators(row.key)) for row in rows]
 
     def _validators(self, key: Key) -> Validators:
         visit = self._data.visits.get(key)
-        return Validators(visit.etag, visit.last_modified, visit.content_sha256) if visit else Validators()
+        if visit is None:
+            return Validators()
+        return Validators(visit.etag, visit.last_modified, visit.content_sha256, visit.simhash, visit.history or NO_HISTORY, visit.whole)
+
+    def rates(self) -> dict[int, int]:
+        bins = (rate_bin(visit.history or NO_HISTORY) for visit in self._data.visits.values())
+        return dict(Counter(number for number in bins if number is not None))
+
+    def versions(self, url: str) -> list[tuple[float, float, str, str]]:
+        chain = self._data.chains.get((host_of(url), uid_of(url)), ())
+        return [(link.first_at, link.last_at, link.change, link.content_sha256) for link in chain]
+
+    def yields(self, host: str) -> tuple[list[ClosedPattern], DomainYield]:
+        return self._data.yields.of_host(host), self._data.yields.of_domain(registered_domain(host))
+
+    def unknown(self, urls: Sequence[str]) -> list[str]:
+        found = self.peek([(host_of(url), uid_of(url)) for url in urls])
+        return [url for url in urls if (host_of(url), uid_of(url)) not in found]
 
     def authorities(self, host: str) -> list[AuthorityRow]:
         return [row for key, row in sorted(self._data.authorities.items()) if key[0] == host]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from corpus.crawl.ports import Due, Judged, Settled
-from corpus.crawl.priority import front
-from corpus.crawl.states import READMITTED_BY_A_SIGHTING, check_settlement
+from corpus.crawl.nouns import NO_HISTORY
+from corpus.crawl.ports import Change, Due, History, Judged, Settled, Whole
+from corpus.crawl.priority import url_front
+from corpus.crawl.states import READMITTED_BY_A_SIGHTING, VISITED, check_settlement
 from corpus.model import Kind, UrlState
 from corpus.url.host import host_of
 
@@ -36,6 +37,8 @@ class UrlRow(NamedTuple):
     reason: str = ""
     attempts: int = 0
     due: Due | None = None
+    again: bool = False
+    """In line (or waiting for it) for another visit."""
 
     @property
     def key(self) -> Key:
@@ -65,11 +68,40 @@ class Counted(NamedTuple):
 
 
 class Validators(NamedTuple):
-    """What the last visit brought for a conditional request."""
+    """What the last visit brought: for a conditional request, and to compare the next answer with."""
 
     etag: str = ""
     last_modified: str = ""
     content_sha256: str = ""
+    simhash: int | None = None
+    history: History = NO_HISTORY
+    whole: Whole | None = None
+
+
+class Version(NamedTuple):
+    """One link of a page's chain of versions, as it is kept once there is more than one."""
+
+    first_at: float
+    last_at: float
+    change: str
+    content_sha256: str
+
+
+def next_version(settled: Settled) -> Version | None:
+    """The link that a visit adds to its page's chain; None where it only confirms the last one (or compared nothing)."""
+    if settled.change is None or settled.change is Change.UNCHANGED or settled.fetched_at is None:
+        return None
+    return Version(settled.fetched_at, settled.fetched_at, settled.change.value, settled.content_sha256)
+
+
+def carry_on(chain: list[Version], before: Settled | None, settled: Settled) -> None:
+    """A page's chain after one more visit that compared; it begins with what the visit `before` brought."""
+    if not chain and before is not None and before.content_sha256 and before.fetched_at is not None:
+        chain.append(Version(before.fetched_at, before.fetched_at, "", before.content_sha256))
+    if (link := next_version(settled)) is not None:
+        chain.append(link)
+    elif chain and settled.fetched_at is not None:
+        chain[-1] = chain[-1]._replace(last_at=max(chain[-1].last_at, settled.fetched_at))
 
 
 def uid_of(url: str) -> bytes:
@@ -87,13 +119,13 @@ def first_sighting(judged: Judged, uid: bytes) -> UrlRow:
     s = judged.sighting
     state = UrlState.EXCLUDED if judged.excluded else UrlState.QUEUED
     claim = tidy(s.priority)
-    rank = front(s.depth, claim, s.kind)
+    rank = url_front(s.depth, claim, s.kind)
     return UrlRow(judged.host, uid, s.url, s.found, s.kind, s.depth, s.hops, s.via, claim, rank, state, judged.excluded)
 
 
 def unsighted(url: str, uid: bytes) -> UrlRow:
     """A row for a URL that was settled although no page was seen to link to it (the end of a redirect, say)."""
-    return UrlRow(host_of(url), uid, url, url, Kind.PAGE, 0, 0, "", 0.5, front(0), UrlState.QUEUED)
+    return UrlRow(host_of(url), uid, url, url, Kind.PAGE, 0, 0, "", 0.5, url_front(0), UrlState.QUEUED)
 
 
 _NOT_YET_ASKED = frozenset({UrlState.QUEUED, UrlState.PARKED, UrlState.EXCLUDED})
@@ -132,7 +164,7 @@ def merge(row: UrlRow, judged: Judged) -> UrlRow:
         hops=hops,
         via=via,
         claim=claim,
-        front=front(depth, claim, kind),
+        front=url_front(depth, claim, kind, again=row.again),
         state=UrlState.QUEUED if reopened else row.state,
         reason="" if reopened else row.reason,
     )
@@ -143,13 +175,19 @@ def settle(row: UrlRow, settled: Settled) -> UrlRow:
     if row.state is UrlState.EXCLUDED and row.reason == "taken-down":
         return row
     check_settlement(row.state, settled.state)
-    return row._replace(state=settled.state, reason=settled.reason, attempts=settled.attempts, due=settled.due)
+    place = row.front if settled.front is None else settled.front
+    # a retry of a revisit is a revisit; what is settled is no longer in line for anything
+    again = row.again and settled.state in (UrlState.QUEUED, UrlState.PARKED)
+    return row._replace(
+        state=settled.state, reason=settled.reason, attempts=settled.attempts, due=settled.due, front=place, again=again
+    )
 
 
 def requeued(row: UrlRow) -> UrlRow:
     """The row back in line: woken with its attempts, or (reopened, readmitted, due for another visit) with none."""
     attempts = row.attempts if row.state in (UrlState.QUEUED, UrlState.PARKED) else 0
-    return row._replace(state=UrlState.QUEUED, reason="", attempts=attempts, due=None)
+    again = row.again or (row.state in VISITED and row.due is not None)
+    return row._replace(state=UrlState.QUEUED, reason="", attempts=attempts, due=None, again=again)
 
 
 def later(a: Due, b: Due) -> Due:
@@ -159,7 +197,7 @@ def later(a: Due, b: Due) -> Due:
 
 def excluded(row: UrlRow, reason: str) -> UrlRow:
     """The row after a budget, a block or a takedown said no."""
-    return row._replace(state=UrlState.EXCLUDED, reason=reason, due=None)
+    return row._replace(state=UrlState.EXCLUDED, reason=reason, due=None, again=False)
 
 
 _ONLY_IN_ROBOTS = frozenset({"robots", "robots-denied", "robots-redirects", "robots-peer"})

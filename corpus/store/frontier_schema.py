@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from corpus.model import Kind, UrlState
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: revisits in a line of their own, histories, version chains, cache headers, breakers, where a page's body lies (`frontier_migrate` brings older files up)."""
 
 READY, WAITING = 1, 2
 """Both are `queued`; WAITING has a time of its own and is not in line before `wake` has seen it pass."""
@@ -39,6 +40,11 @@ KIND_CODE: dict[Kind, int] = {Kind.PAGE: 0, Kind.SITEMAP: 1, Kind.ROBOTS: 2, Kin
 KIND_OF: dict[int, Kind] = {code: kind for kind, code in KIND_CODE.items()}
 assert set(KIND_CODE) == set(Kind), "every kind needs a code that never changes"
 
+LINE_INDEX = f"CREATE INDEX url_line ON url (host, again, front, depth, uid) WHERE state = {READY}"
+RETIRED_INDEX = "CREATE INDEX host_retired ON host (name) WHERE state = 'retired'"
+VERSION_TABLE = """CREATE TABLE version (host INTEGER NOT NULL, uid BLOB NOT NULL, n INTEGER NOT NULL, first_at REAL NOT NULL, last_at REAL NOT NULL,
+    change TEXT NOT NULL, content_sha256 BLOB, PRIMARY KEY (host, uid, n)) WITHOUT ROWID"""
+
 PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
@@ -47,14 +53,36 @@ PRAGMAS = (
     "PRAGMA journal_size_limit = 16777216",
 )
 
-URL_COLUMNS = "host, uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found"
+URL_COLUMNS = "host, uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found, again"
 VISIT_COLUMNS = (
     "host, uid, http_status, content_type, fetched_at, file, offset, length, content_sha256, simhash, "
-    "near_original, etag, last_modified, target, rule, rule_line, authority_digest, protocol"
+    "near_original, etag, last_modified, target, rule, rule_line, authority_digest, protocol, "
+    "seen, changed, watched_s, checked_at, rate, cache, age_s, whole_at, payload"
 )
 HOST_COLUMNS = (
     "name, state, reason, pace_s, latency_s, latency_median_s, due_set, due_wait, crawl_delay_s, strikes, ips, pages, queued"
 )
+
+URLS_VIEW = """CREATE VIEW urls AS SELECT
+    CASE WHEN u.tail LIKE '/%' THEN 'https://' || h.name || u.tail WHEN u.tail LIKE 'h/%' THEN 'http://' || h.name || substr(u.tail, 2)
+        ELSE u.tail END AS url,
+    lower(hex(u.uid)) AS url_id, h.name AS host, d.name AS domain, k.name AS kind, s.name AS state, r.text AS reason, u.depth, u.hops,
+    w.url AS via, u.front, u.claim / 1000.0 AS priority, u.attempts, u.due_at AS next_at, v.http_status, c.text AS content_type, v.fetched_at,
+    f.text AS warc_file, v.offset AS warc_offset, v.length AS warc_length, lower(hex(v.content_sha256)) AS content_sha256,
+    v.near_original, v.target, q.text AS rule, v.rule_line, a.text AS authority_digest, p.text AS protocol, u.again,
+    v.seen, v.changed, v.watched_s, coalesce(v.checked_at, CASE WHEN v.content_sha256 IS NOT NULL THEN v.fetched_at END) AS checked_at,
+    e.text AS cache, v.age_s
+    FROM url u JOIN host h ON h.id = u.host JOIN domain d ON d.id = h.domain JOIN kind_name k ON k.code = u.kind
+    JOIN state_name s ON s.code = u.state JOIN word r ON r.id = u.reason JOIN via w ON w.id = u.via
+    LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid LEFT JOIN word c ON c.id = v.content_type LEFT JOIN word f ON f.id = v.file
+    LEFT JOIN word q ON q.id = v.rule LEFT JOIN word a ON a.id = v.authority_digest LEFT JOIN word p ON p.id = v.protocol
+    LEFT JOIN word e ON e.id = v.cache"""
+HOSTS_VIEW = f"""CREATE VIEW hosts AS SELECT h.name AS host, d.name AS domain, h.ips, h.state, h.reason, h.pace_s AS pace,
+    h.due_set + h.due_wait AS next_contact, h.crawl_delay_s AS crawl_delay, h.strikes, h.pages, h.queued, d.pages AS domain_pages,
+    (SELECT a.digest FROM authority a WHERE a.host = h.id AND a.kind = {KIND_CODE[Kind.ROBOTS]} ORDER BY a.authority DESC LIMIT 1) AS robots_digest,
+    (SELECT a.read_at FROM authority a WHERE a.host = h.id AND a.kind = {KIND_CODE[Kind.ROBOTS]} ORDER BY a.authority DESC LIMIT 1) AS robots_read_at,
+    h.quality, h.cache_hits, h.cache_misses
+    FROM host h JOIN domain d ON d.id = h.domain"""  # `https://…` sorts after `http://…`: of two robots files the view shows the one of https
 
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -63,17 +91,23 @@ CREATE TABLE domain (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due_set 
 CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, domain INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'new',
     reason TEXT NOT NULL DEFAULT '', pace_s REAL NOT NULL DEFAULT 0, latency_s REAL NOT NULL DEFAULT 0,
     latency_median_s REAL NOT NULL DEFAULT 0, due_set REAL NOT NULL DEFAULT 0, due_wait REAL NOT NULL DEFAULT 0, crawl_delay_s REAL,
-    strikes INTEGER NOT NULL DEFAULT 0, ips TEXT NOT NULL DEFAULT '', pages INTEGER NOT NULL DEFAULT 0, queued INTEGER NOT NULL DEFAULT 0);
+    strikes INTEGER NOT NULL DEFAULT 0, ips TEXT NOT NULL DEFAULT '', pages INTEGER NOT NULL DEFAULT 0, queued INTEGER NOT NULL DEFAULT 0,
+    quality REAL, cache_hits INTEGER NOT NULL DEFAULT 0, cache_misses INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0, failing_since REAL);
+{RETIRED_INDEX};
 CREATE INDEX host_pending ON host (name) WHERE queued > 0;
 CREATE TABLE url (host INTEGER NOT NULL, uid BLOB NOT NULL, state INTEGER NOT NULL, front INTEGER NOT NULL, depth INTEGER NOT NULL,
     hops INTEGER NOT NULL, kind INTEGER NOT NULL, attempts INTEGER NOT NULL, reason INTEGER NOT NULL, claim INTEGER NOT NULL,
-    due_at REAL, due_wait REAL, via INTEGER NOT NULL, tail TEXT NOT NULL, found TEXT, PRIMARY KEY (host, uid)) WITHOUT ROWID;
-CREATE INDEX url_line ON url (host, front, depth, uid) WHERE state = {READY};
+    due_at REAL, due_wait REAL, via INTEGER NOT NULL, tail TEXT NOT NULL, found TEXT, again INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (host, uid)) WITHOUT ROWID;
+{LINE_INDEX};
 CREATE INDEX url_due ON url (state, due_at) WHERE due_at IS NOT NULL;
 CREATE TABLE visit (host INTEGER NOT NULL, uid BLOB NOT NULL, http_status INTEGER, content_type INTEGER NOT NULL,
     fetched_at REAL, file INTEGER NOT NULL, offset INTEGER, length INTEGER, content_sha256 BLOB,
     simhash INTEGER, near_original TEXT, etag TEXT, last_modified TEXT, target TEXT, rule INTEGER NOT NULL, rule_line INTEGER,
-    authority_digest INTEGER NOT NULL, protocol INTEGER NOT NULL, PRIMARY KEY (host, uid)) WITHOUT ROWID;
+    authority_digest INTEGER NOT NULL, protocol INTEGER NOT NULL, seen REAL, changed REAL, watched_s REAL, checked_at REAL, rate INTEGER,
+    cache INTEGER NOT NULL DEFAULT 0, age_s INTEGER, whole_at REAL, payload INTEGER, PRIMARY KEY (host, uid)) WITHOUT ROWID;
+{VERSION_TABLE};
 CREATE INDEX visit_refused ON visit (host, protocol, authority_digest) WHERE protocol > 0;
 CREATE TABLE authority (host INTEGER NOT NULL, authority TEXT NOT NULL, kind INTEGER NOT NULL, outcome TEXT NOT NULL, status INTEGER,
     digest TEXT NOT NULL, read_at REAL NOT NULL, expires_at REAL NOT NULL, detail TEXT NOT NULL, url TEXT NOT NULL,
@@ -91,23 +125,9 @@ CREATE TABLE word (id INTEGER PRIMARY KEY, text NOT NULL UNIQUE);
 CREATE TABLE via (id INTEGER PRIMARY KEY, url NOT NULL);
 CREATE TABLE state_name (code INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE kind_name (code INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE VIEW urls AS SELECT
-    CASE WHEN u.tail LIKE '/%' THEN 'https://' || h.name || u.tail WHEN u.tail LIKE 'h/%' THEN 'http://' || h.name || substr(u.tail, 2)
-        ELSE u.tail END AS url,
-    lower(hex(u.uid)) AS url_id, h.name AS host, d.name AS domain, k.name AS kind, s.name AS state, r.text AS reason, u.depth, u.hops,
-    w.url AS via, u.front, u.claim / 1000.0 AS priority, u.attempts, u.due_at AS next_at, v.http_status, c.text AS content_type, v.fetched_at,
-    f.text AS warc_file, v.offset AS warc_offset, v.length AS warc_length, lower(hex(v.content_sha256)) AS content_sha256,
-    v.near_original, v.target, q.text AS rule, v.rule_line, a.text AS authority_digest, p.text AS protocol
-    FROM url u JOIN host h ON h.id = u.host JOIN domain d ON d.id = h.domain JOIN kind_name k ON k.code = u.kind
-    JOIN state_name s ON s.code = u.state JOIN word r ON r.id = u.reason JOIN via w ON w.id = u.via
-    LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid LEFT JOIN word c ON c.id = v.content_type LEFT JOIN word f ON f.id = v.file
-    LEFT JOIN word q ON q.id = v.rule LEFT JOIN word a ON a.id = v.authority_digest LEFT JOIN word p ON p.id = v.protocol;
-CREATE VIEW hosts AS SELECT h.name AS host, d.name AS domain, h.ips, h.state, h.reason, h.pace_s AS pace, h.due_set + h.due_wait AS next_contact,
-    h.crawl_delay_s AS crawl_delay, h.strikes, h.pages, h.queued, d.pages AS domain_pages,
-    (SELECT a.digest FROM authority a WHERE a.host = h.id AND a.kind = {KIND_CODE[Kind.ROBOTS]} ORDER BY a.authority DESC LIMIT 1) AS robots_digest,
-    (SELECT a.read_at FROM authority a WHERE a.host = h.id AND a.kind = {KIND_CODE[Kind.ROBOTS]} ORDER BY a.authority DESC LIMIT 1) AS robots_read_at
-    FROM host h JOIN domain d ON d.id = h.domain;
-"""  # `https://…` sorts after `http://…`: of two robots files of a host the view shows the one of https
+{URLS_VIEW};
+{HOSTS_VIEW};
+"""
 
 FIRST_ROWS = (
     ("INSERT INTO word VALUES (?, ?)", [(0, "")]),
@@ -139,6 +159,10 @@ def from_tail(tail: str, host: str) -> str:
     return tail
 
 
+class RawText(bytes):
+    """Text with lone surrogates, as bytes; PostgreSQL must tell it from a digest."""
+
+
 def text_in(text: str) -> str | bytes:
     """Text as SQLite takes it: lone surrogates cannot be bound, so such text is stored as bytes."""
     if text.isascii():
@@ -146,7 +170,7 @@ def text_in(text: str) -> str | bytes:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
+        return RawText(text.encode("utf-8", "surrogatepass"))
     return text
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corpus.crawl.ports import AuthorityRow, Due, HostRow, OutboxRow, Settled, Tally
+from corpus.crawl.ports import AuthorityRow, Due, History, HostRow, OutboxRow, Settled, Tally, Whole
 from corpus.crawl.states import VISITED
 from corpus.model import CaptureRef, Sighting, UrlState
 from corpus.store.frontier_db import Names
@@ -19,12 +19,15 @@ _CHUNKS = (4, 16, 64, 256)
 
 _ROW = (
     "u.uid, u.state, u.front, u.depth, u.hops, u.kind, u.attempts, u.reason, u.claim, u.due_at, u.due_wait, "
-    "(SELECT url FROM via WHERE id = u.via), u.tail, u.found"
+    "(SELECT url FROM via WHERE id = u.via), u.tail, u.found, u.again"
 )
+_ROW_COLUMNS = 15
 _HOST = (
     "h.name, d.name, h.state, h.reason, h.pace_s, h.latency_s, h.latency_median_s, h.due_set, h.due_wait, d.due_set, d.due_wait, "
-    "h.crawl_delay_s, h.strikes, h.ips, h.pages, h.queued, d.pages, "
-    f"(SELECT u.front FROM url u WHERE u.host = h.id AND u.state = {READY} ORDER BY u.front LIMIT 1) "
+    "h.crawl_delay_s, h.strikes, h.ips, h.pages, h.queued, d.pages, h.quality, h.cache_hits, h.cache_misses, h.failures, h.failing_since, "
+    "(SELECT y.linkers FROM domain_yield y WHERE y.domain = d.name), "
+    f"(SELECT u.front FROM url u WHERE u.host = h.id AND u.state = {READY} AND u.again = 0 ORDER BY u.front LIMIT 1), "
+    f"(SELECT u.front FROM url u WHERE u.host = h.id AND u.state = {READY} AND u.again = 1 ORDER BY u.front LIMIT 1) "
     "FROM host h JOIN domain d ON d.id = h.domain"
 )
 
@@ -66,7 +69,7 @@ def peek(con: sqlite3.Connection, names: Names, keys: Sequence[Key]) -> dict[Key
 
 
 def _url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
-    uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found = row[:14]
+    uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found, again = row[:_ROW_COLUMNS]
     url = from_tail(text_out(tail), host)
     return UrlRow(
         host=host,
@@ -83,6 +86,7 @@ def _url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
         reason=names.text(reason),
         attempts=attempts,
         due=None if due_at is None else Due(due_at - due_wait, due_wait),
+        again=bool(again),
     )
 
 
@@ -105,22 +109,54 @@ def due_rows(con: sqlite3.Connection, names: Names, states: Sequence[int], wall:
     for state in states:
         sql = f"SELECT {_ROW}, (SELECT name FROM host WHERE id = u.host) FROM url u WHERE u.state = ? AND u.due_at <= ? LIMIT ?"
         found = con.execute(sql, (state, wall, limit - len(rows))).fetchall()
-        rows += [_url_row(names, text_out(row[14]), row) for row in found]
+        rows += [_url_row(names, text_out(row[_ROW_COLUMNS]), row) for row in found]
     return rows
 
 
-def heads(con: sqlite3.Connection, names: Names, host: str, limit: int) -> list[tuple[UrlRow, Validators]]:
-    """The first URLs of a host's line, each with the validators that its last visit brought."""
+def heads(
+    con: sqlite3.Connection, names: Names, host: str, limit: int, again: bool | None
+) -> list[tuple[UrlRow, Validators]]:
+    """The first URLs of a host's line (of its revisits, or of the others, alone), each with what its last visit brought."""
     sql = (
-        f"SELECT {_ROW}, v.etag, v.last_modified, v.content_sha256 FROM url u INDEXED BY url_line "
-        "LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid "
-        f"WHERE u.host = ? AND u.state = {READY} ORDER BY u.front, u.depth, u.uid LIMIT ?"
+        f"SELECT {_ROW}, v.etag, v.last_modified, v.content_sha256, v.simhash, v.seen, v.changed, v.watched_s, v.checked_at, v.fetched_at, v.whole_at, v.payload "
+        "FROM url u INDEXED BY url_line LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid "
+        f"WHERE u.host = ? AND u.again = ? AND u.state = {READY} ORDER BY u.front, u.depth, u.uid LIMIT ?"
     )
-    rows = con.execute(sql, (names.host(host), limit)).fetchall()
-    return [
-        (_url_row(names, host, row), Validators(text_out(row[14]), text_out(row[15]), row[16].hex() if row[16] else ""))
-        for row in rows
-    ]
+    kinds = (0, 1) if again is None else (int(again),)
+    rows = [row for kind in kinds for row in con.execute(sql, (names.host(host), kind, limit)).fetchall()]
+    found = [(_url_row(names, host, row), _validators(row[_ROW_COLUMNS:])) for row in rows]
+    found.sort(key=lambda pair: (pair[0].front, pair[0].depth, pair[0].uid))
+    return found[:limit]
+
+
+def _validators(row: tuple[Any, ...]) -> Validators:
+    etag, modified, sha, simhash, seen, changed, watched, checked, fetched, whole_at, payload = row
+    print_ = None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF
+    history = _history(seen, changed, watched, checked, fetched if sha else None)
+    return Validators(text_out(etag), text_out(modified), sha.hex() if sha else "", print_, history, _whole(whole_at, payload))
+
+
+def _whole(at: float | None, payload: int | None) -> Whole | None:
+    return None if at is None or payload is None else Whole(at, payload)
+
+
+def _history(seen: float | None, changed: float, watched: float, checked: float | None, fetched: float | None) -> History:
+    """A page visited once has no history in its row: the visit itself says when it was checked."""
+    if seen is None:
+        return History(checked_at=fetched if checked is None else checked)
+    return History(seen, changed, watched, checked)
+
+
+def rates(con: sqlite3.Connection) -> dict[int, int]:
+    """Pages by the bin of their estimated rate of change."""
+    return dict(con.execute("SELECT rate, count(*) FROM visit WHERE rate IS NOT NULL GROUP BY rate").fetchall())
+
+
+def versions(con: sqlite3.Connection, names: Names, key: Key) -> list[tuple[float, float, str, str]]:
+    """A page's chain, oldest first."""
+    sql = "SELECT first_at, last_at, change, content_sha256 FROM version WHERE host = ? AND uid = ? ORDER BY n"
+    rows = con.execute(sql, (names.host(key[0]), key[1])).fetchall()
+    return [(first, last, change, sha.hex() if sha else "") for first, last, change, sha in rows]
 
 
 def visit(con: sqlite3.Connection, names: Names, row: UrlRow) -> Settled | None:
@@ -148,6 +184,15 @@ def visit(con: sqlite3.Connection, names: Names, row: UrlRow) -> Settled | None:
         line,
         digest,
         protocol,
+        seen,
+        changed,
+        watched,
+        checked,
+        _,
+        cache,
+        age_s,
+        whole_at,
+        payload,
     ) = found
     return Settled(
         url=row.url,
@@ -169,6 +214,10 @@ def visit(con: sqlite3.Connection, names: Names, row: UrlRow) -> Settled | None:
         rule_line=line,
         authority_digest=names.text(digest),
         protocol=names.text(protocol),
+        history=_history(seen, changed, watched, checked, fetched_at if sha else None),
+        cache=names.text(cache),
+        age_s=age_s,
+        whole=_whole(whole_at, payload),
     )
 
 
@@ -193,7 +242,14 @@ def hosts(con: sqlite3.Connection, where: str, args: tuple[Any, ...] = ()) -> It
             pages,
             queued,
             dom_pages,
-            front,
+            quality,
+            hits,
+            misses,
+            failures,
+            failing_since,
+            linkers,
+            front_new,
+            front_due,
         ) = row
         yield HostRow(
             host=text_out(name),
@@ -211,7 +267,15 @@ def hosts(con: sqlite3.Connection, where: str, args: tuple[Any, ...] = ()) -> It
             pages=pages,
             queued=queued,
             domain_pages=dom_pages,
-            front=128 if front is None else front,
+            front=min((front for front in (front_new, front_due) if front is not None), default=128),
+            new_waits=front_new is not None or front_due is None,
+            due_waits=front_due is not None,
+            quality=quality,
+            linking=((linkers or 0) & 0xFFFFFFFFFFFFFFFF).bit_count(),
+            cache_hits=hits,
+            cache_misses=misses,
+            failures=failures,
+            failing_since=failing_since,
         )
 
 

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus.crawl.ports import Ack, AuthorityRow, HostRow, Judged, OutboxRow, QueuedUrl, Tally
+from corpus.crawl.ports import Ack, AuthorityRow, ClosedPattern, DomainYield, HostRow, Judged, OutboxRow, QueuedUrl, Tally
 from corpus.crawl.seen import RecentSeen
 from corpus.errors import StoreError
 from corpus.model import Kind, UrlState
 from corpus.store import frontier_select as select
 from corpus.store.frontier_batch import Batch, Changes, links_of
 from corpus.store.frontier_db import Names, connect, transaction, translated
+from corpus.store.frontier_filter import OwnerFilter
 from corpus.store.frontier_recent import Recent
 from corpus.store.frontier_rows import PROTOCOLS, Counted, Key, Peek, UrlRow, excluded, reopens, requeued, uid_of
 from corpus.store.frontier_schema import READY, STATE_CODE, WAITING, text_in, text_out
 from corpus.store.frontier_select import VISITED_STATES, WAITING_STATES
 from corpus.store.frontier_view import lookup_row, queued_url
 from corpus.store.frontier_write import write, write_acks
+from corpus.store.frontier_yields import read_yields, write_yields
 from corpus.url.host import authority_of, host_of, registered_domain
 
 _AT_ONCE = 5_000
@@ -35,8 +37,10 @@ _AT_ONCE = 5_000
 class SqliteFrontier:
     """See `ports.FrontierStore`. `cache_bytes`: SQLite's page cache; `recent`: a recent-set that may be shared by the files of a process."""
 
-    def __init__(self, path: Path, *, cache_bytes: int = 2 * 2**20, recent: RecentSeen | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, *, cache_bytes: int = 2 * 2**20, recent: RecentSeen | None = None, seen: OwnerFilter | None = None
+    ) -> None:
+        self.path, self._filter = path, seen
         self._con = connect(path, cache_bytes=cache_bytes)
         self._names = Names(self._con)
         self._recent = Recent(recent)
@@ -55,6 +59,8 @@ class SqliteFrontier:
             rows = [(self._epoch, "epoch"), (text_in(owner), "owner"), (0, "clean")]
             self._con.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
             self._con.execute("COMMIT")
+        if self._filter is not None:
+            self._filter.start(self._con, clean=self._was_clean)
         return self._epoch
 
     def was_clean(self) -> bool:
@@ -65,6 +71,8 @@ class SqliteFrontier:
             if clean and self._epoch:
                 with self._flushed(), self._write():
                     self._con.execute("UPDATE meta SET value = 1 WHERE name = 'clean'")
+                if self._filter is not None:
+                    self._filter.keep(self._con)
         finally:
             with translated(self.path):
                 self._con.close()
@@ -91,7 +99,11 @@ class SqliteFrontier:
     # ---- what a batch looks at
 
     def peek(self, keys: Sequence[Key]) -> dict[Key, Peek | Counted]:
-        return select.peek(self._con, self._names, keys)
+        if self._filter is None:
+            return select.peek(self._con, self._names, keys)
+        found = select.peek(self._con, self._names, self._filter.worth_a_look(keys))
+        self._filter.confirm(keys, found)
+        return found
 
     def load(self, key: Key) -> UrlRow | None:
         return select.load(self._con, self._names, key)
@@ -111,12 +123,15 @@ class SqliteFrontier:
         if not acks:
             return []
         acks, links, seen = self._recent.sift(acks, links_of(acks))
+        links = links if self._filter is None else self._filter.sift(links)
         with self._write() as con:
             batch = Batch(self)
             batch.take(acks, links)
             changes = batch.finish()
             write_acks(con, self._names, acks)
-            write(con, self._names, changes)
+            write_yields(con, acks)
+            self._store(con, changes)
+        self._learn(changes)
         self._recent.remember(seen)
         return changes.awake
 
@@ -128,17 +143,29 @@ class SqliteFrontier:
                 return []
             batch = Batch(self)
             ack = Ack(own=tuple(judged for _, judged in fresh))
-            batch.take([ack])
+            links = links_of([ack])
+            batch.take([ack], links if self._filter is None else self._filter.sift(links))
             changes = batch.finish()
             write_acks(con, self._names, [ack])
-            write(con, self._names, changes)
+            self._store(con, changes)
             con.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (src, max(seq for seq, _ in fresh)))
             con.execute("UPDATE meta SET value = value + ? WHERE name = 'applied'", (len(fresh),))
+        self._learn(changes)
         return changes.awake
 
     def forwarded(self, upto: dict[int, int]) -> None:
         with self._write() as con:
             con.executemany("DELETE FROM outbox WHERE dst = ? AND seq <= ?", list(upto.items()))
+
+    def _store(self, con: sqlite3.Connection, changes: Changes) -> None:
+        write(con, self._names, changes)
+        if self._filter is not None:
+            self._filter.write(con, changes)
+
+    def _learn(self, changes: Changes) -> None:
+        """The transaction has returned."""
+        if self._filter is not None:
+            self._filter.learn(changes)
 
     def _replace(self, rows: Sequence[tuple[UrlRow, UrlRow]]) -> Changes:
         batch = Batch(self)
@@ -211,6 +238,10 @@ class SqliteFrontier:
         self._recent.clear()  # it may hold sightings of URLs that are unknown from now on
         return len(rows)
 
+    def grade(self, qualities: Mapping[str, float]) -> None:
+        with self._write() as con:
+            con.executemany("UPDATE host SET quality = ? WHERE name = ?", [(q, text_in(host)) for host, q in qualities.items()])
+
     # ---- reads
 
     def mark(self, src: int) -> int:
@@ -221,19 +252,36 @@ class SqliteFrontier:
         return select.outbox(self._con, limit)
 
     def hosts(self, *, pending: bool = True) -> list[HostRow]:
-        return list(select.hosts(self._con, "h.queued > 0" if pending else "1"))
+        return list(select.hosts(self._con, "h.queued > 0" if pending else "1 = 1"))
 
     def host(self, host: str) -> HostRow | None:
         return next(select.hosts(self._con, "h.name = ?", (text_in(host),)), None)
+
+    def retired(self) -> list[HostRow]:
+        return list(select.hosts(self._con, "h.state = 'retired'"))
 
     def parked(self) -> list[tuple[str, str]]:
         sql = "SELECT DISTINCT h.name, w.text FROM url u JOIN host h ON h.id = u.host JOIN word w ON w.id = u.reason WHERE u.state = ? ORDER BY 1, 2"
         rows = self._con.execute(sql, (STATE_CODE[UrlState.PARKED],)).fetchall()
         return [(text_out(host), text_out(reason)) for host, reason in rows]
 
-    def heads(self, host: str, limit: int) -> list[QueuedUrl]:
+    def heads(self, host: str, limit: int, *, again: bool | None = None) -> list[QueuedUrl]:
         domain = registered_domain(host)
-        return [queued_url(row, domain, last) for row, last in select.heads(self._con, self._names, host, limit)]
+        return [queued_url(row, domain, last) for row, last in select.heads(self._con, self._names, host, limit, again)]
+
+    def rates(self) -> dict[int, int]:
+        return select.rates(self._con)
+
+    def versions(self, url: str) -> list[tuple[float, float, str, str]]:
+        return select.versions(self._con, self._names, (host_of(url), uid_of(url)))
+
+    def yields(self, host: str) -> tuple[list[ClosedPattern], DomainYield]:
+        return read_yields(self._con, host, registered_domain(host))
+
+    def unknown(self, urls: Sequence[str]) -> list[str]:
+        keys = {url: (host_of(url), uid_of(url)) for url in urls}
+        found = select.peek(self._con, self._names, list(keys.values()))
+        return [url for url, key in keys.items() if key not in found]
 
     def authorities(self, host: str) -> list[AuthorityRow]:
         return select.authorities(self._con, self._names, host)

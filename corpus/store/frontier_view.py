@@ -29,6 +29,10 @@ def queued_url(row: UrlRow, domain: str, last: Validators) -> QueuedUrl:
         etag=last.etag,
         last_modified=last.last_modified,
         content_sha256=last.content_sha256,
+        simhash=last.simhash,
+        history=last.history,
+        again=row.again,
+        whole=last.whole,
     )
 
 
@@ -71,4 +75,6 @@ def lookup_row(url: str, host: str, known: UrlRow | Counted, visit: Settled | No
         "rule_line": visit.rule_line if visit else None,
         "authority_digest": visit.authority_digest if visit else "",
         "protocol": visit.protocol if visit else "",
+        "cache": visit.cache if visit else "",
+        "age_s": visit.age_s if visit else None,
     }

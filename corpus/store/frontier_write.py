@@ -9,22 +9,30 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from corpus.crawl.ports import Ack, AuthorityRow, Due, HostRow, Settled
+from corpus.crawl.ports import Ack, AuthorityRow, Due, HostRow, Settled, Whole
+from corpus.crawl.recrawl import rate_bin
 from corpus.model import UrlState
 from corpus.store.frontier_batch import Changes
 from corpus.store.frontier_db import Names
-from corpus.store.frontier_rows import UrlRow, later
+from corpus.store.frontier_rows import UrlRow, later, next_version
 from corpus.store.frontier_schema import KIND_CODE, STATE_CODE, URL_COLUMNS, VISIT_COLUMNS, WAITING, text_in, to_tail
 from corpus.store.frontier_select import short
 from corpus.store.frontier_view import host_key
 from corpus.url.host import registered_domain
 
-_INSERT_URL = f"INSERT INTO url ({URL_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-_UPDATE_URL = "UPDATE url SET state=?, front=?, depth=?, hops=?, kind=?, attempts=?, reason=?, claim=?, due_at=?, due_wait=? WHERE host=? AND uid=?"
-_INSERT_VISIT = f"INTO visit ({VISIT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_URL = f"INSERT INTO url ({URL_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_UPDATE_URL = "UPDATE url SET state=?, front=?, depth=?, hops=?, kind=?, attempts=?, reason=?, claim=?, due_at=?, due_wait=?, again=? WHERE host=? AND uid=?"
+_VISIT_NAMES = VISIT_COLUMNS.split(", ")
+_HISTORY_NAMES = ("seen", "changed", "watched_s", "checked_at", "rate")
+_INSERT_VISIT = f"INTO visit ({VISIT_COLUMNS}) VALUES ({','.join('?' * len(_VISIT_NAMES))})"
+_REPLACE_VISIT = f"INSERT {_INSERT_VISIT} ON CONFLICT DO UPDATE SET " + ", ".join(
+    # a settlement without a history leaves the stored one as it is
+    f"{name} = coalesce(excluded.{name}, visit.{name})" if name in _HISTORY_NAMES else f"{name} = excluded.{name}"
+    for name in _VISIT_NAMES[2:]
+)
 _UPDATE_HOST = (
     "UPDATE host SET state=?, reason=?, pace_s=?, latency_s=?, latency_median_s=?, due_set=?, due_wait=?, crawl_delay_s=?, "
-    "strikes=?, ips=?, pages=? WHERE id=?"
+    "strikes=?, ips=?, pages=?, cache_hits=?, cache_misses=?, failures=?, failing_since=? WHERE id=?"
 )
 
 
@@ -46,6 +54,7 @@ def write(con: sqlite3.Connection, names: Names, changes: Changes) -> None:
     dropped = [(names.host(row.host), row.uid) for row in changes.dropped]
     con.executemany("DELETE FROM url WHERE host=? AND uid=?", dropped)
     con.executemany("DELETE FROM visit WHERE host=? AND uid=?", dropped)
+    con.executemany("DELETE FROM version WHERE host=? AND uid=?", dropped)
     con.executemany(
         "DELETE FROM counted WHERE host=? AND h=?", [(names.host(host), short(uid)) for (host, uid), _ in changes.uncounted]
     )
@@ -62,7 +71,7 @@ def write(con: sqlite3.Connection, names: Names, changes: Changes) -> None:
     _write_visits(con, names, changes)
     con.executemany("UPDATE host SET queued=? WHERE id=?", [(n, names.host(host)) for host, n in changes.queued.items()])
     con.executemany(
-        "INSERT INTO tally VALUES (?,?,?,?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        "INSERT INTO tally VALUES (?,?,?,?) ON CONFLICT DO UPDATE SET n = tally.n + excluded.n",
         [(page, state.value, reason, n) for (page, state, reason), n in changes.tally.items()],
     )
 
@@ -95,13 +104,14 @@ def _insert(names: Names, number: int | None, row: UrlRow) -> tuple[Any, ...]:
         names.ensure_via(row.via),
         text_in(to_tail(row.url, row.host)),
         _found(row),
+        int(row.again),
     )
 
 
 def _update(names: Names, number: int | None, row: UrlRow) -> tuple[Any, ...]:
     claim = round(row.claim * 1000)
     head = (_state(row), row.front, row.depth, row.hops, KIND_CODE[row.kind], row.attempts, names.ensure_word(row.reason), claim)
-    return (*head, *_times(row), number, row.uid)
+    return (*head, *_times(row), int(row.again), number, row.uid)
 
 
 def _write_visits(con: sqlite3.Connection, names: Names, changes: Changes) -> None:
@@ -111,7 +121,9 @@ def _write_visits(con: sqlite3.Connection, names: Names, changes: Changes) -> No
         row = _visit(names, names.host(host), uid, settled)
         # a try that is to be repeated does not erase what the last visit brought
         (tries if settled.state in (UrlState.QUEUED, UrlState.PARKED) else whole).append(row)
-    con.executemany(f"INSERT OR REPLACE {_INSERT_VISIT}", whole)
+        if settled.change is not None:
+            _link(con, names.host(host), uid, settled)
+    con.executemany(_REPLACE_VISIT, whole)
     con.executemany(f"INSERT OR IGNORE {_INSERT_VISIT}", tries)
 
 
@@ -122,7 +134,42 @@ def _visit(names: Names, number: int | None, uid: bytes, s: Settled) -> tuple[An
     content = bytes.fromhex(s.content_sha256) if s.content_sha256 else None
     texts = tuple(text_in(text) if text else None for text in (s.near_original, s.etag, s.last_modified, s.target))
     head = (number, uid, s.http_status, word(s.content_type), s.fetched_at, *capture, content, simhash)
-    return (*head, *texts, word(s.rule), s.rule_line, word(s.authority_digest), word(s.protocol))
+    tail = (word(s.rule), s.rule_line, word(s.authority_digest), word(s.protocol))
+    return (*head, *texts, *tail, *_history(s), word(s.cache), s.age_s, *_whole(s.whole))
+
+
+def _whole(whole: Whole | None) -> tuple[float | None, int | None]:
+    return (None, None) if whole is None else (whole.at, whole.payload)
+
+
+def _history(s: Settled) -> tuple[float | None, ...]:
+    """(seen, changed, watched_s, checked_at, rate), without what the visit itself says: most pages are visited once."""
+    known = s.history
+    if known is None or (known.seen <= 0.0 and known.checked_at == s.fetched_at):
+        return None, None, None, None, None
+    if known.seen <= 0.0:
+        return None, None, None, known.checked_at, None
+    return known.seen, known.changed, known.watched_s, known.checked_at, rate_bin(known)
+
+
+def _link(con: sqlite3.Connection, number: int | None, uid: bytes, settled: Settled) -> None:
+    """Carry a page's chain of versions on, before the visit that began it is overwritten."""
+    key = (number, uid)
+    (last,) = con.execute("SELECT max(n) FROM version WHERE host=? AND uid=?", key).fetchone()
+    if last is None:
+        con.execute(
+            "INSERT INTO version SELECT host, uid, 0, fetched_at, fetched_at, '', content_sha256 FROM visit"
+            " WHERE host=? AND uid=? AND content_sha256 IS NOT NULL AND fetched_at IS NOT NULL",
+            key,
+        )
+    link = next_version(settled)
+    if link is None:
+        sql = "UPDATE version SET last_at = max(last_at, ?) WHERE host=? AND uid=? AND n = (SELECT max(n) FROM version WHERE host=? AND uid=?)"
+        con.execute(sql, (settled.fetched_at, *key, *key))
+    else:
+        content = bytes.fromhex(link.content_sha256) if link.content_sha256 else None
+        at = 1 if last is None else last + 1
+        con.execute("INSERT INTO version VALUES (?,?,?,?,?,?,?)", (*key, at, link.first_at, link.last_at, link.change, content))
 
 
 def write_acks(con: sqlite3.Connection, names: Names, acks: Sequence[Ack]) -> int:
@@ -138,7 +185,7 @@ def write_acks(con: sqlite3.Connection, names: Names, acks: Sequence[Ack]) -> in
             if settled.capture is not None:
                 ends[settled.capture.file] = max(ends.get(settled.capture.file, 0), settled.segment_end)
     con.executemany(
-        "INSERT INTO segment VALUES (?,?) ON CONFLICT DO UPDATE SET acked_end = max(acked_end, excluded.acked_end)",
+        "INSERT INTO segment VALUES (?,?) ON CONFLICT DO UPDATE SET acked_end = max(segment.acked_end, excluded.acked_end)",
         [(names.ensure_word(file), end) for file, end in ends.items()],
     )
     foreign = [pair for ack in acks for pair in ack.foreign]
@@ -165,7 +212,8 @@ def write_hosts(con: sqlite3.Connection, names: Names, rows: Sequence[HostRow]) 
             (number,),
         ).fetchone()
         head = (row.state, row.reason, row.pace_s, row.latency_s, row.latency_median_s, row.due.set_at, row.due.wait_s)
-        con.execute(_UPDATE_HOST, (*head, row.crawl_delay_s, row.strikes, " ".join(row.ips), row.pages, number))
+        tail = (row.crawl_delay_s, row.strikes, " ".join(row.ips), row.pages, row.cache_hits, row.cache_misses)
+        con.execute(_UPDATE_HOST, (*head, *tail, row.failures, row.failing_since, number))
         due = later(Due(due_set, due_wait), clocks[row.domain])
         con.execute(
             "UPDATE domain SET due_set = ?, due_wait = ?, pages = pages + ? WHERE id = ?",

@@ -32,6 +32,10 @@ class Layout:
 
     root: Path
     local: Path
+    server: str = ""
+    """DSN of the PostgreSQL server that keeps the frontier; empty where SQLite does."""
+    lease: tuple[float, float] = (30.0, 120.0)
+    """(seconds for which a partition file on a server is leased, the longest a request may last)"""
 
     # archive
     @property

@@ -26,9 +26,9 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextlib.contextmanager
-def stage_lock(folder: Path, stage: str, *, wall: Callable[[], float] = time.time) -> Iterator[None]:
-    """Hold a stage's lock; `Locked` (naming pid, host and age) when another process does."""
-    lock = PartitionLock(folder / f"{stage}.lock", wall=wall)
+def stage_lock(folder: Path, stage: str, *, shared: bool = False, wall: Callable[[], float] = time.time) -> Iterator[None]:
+    """Hold a stage's lock; `Locked` (naming pid, host and age) when another process does. `shared`: with others that share it."""
+    lock = PartitionLock(folder / f"{stage}.lock", shared=shared, wall=wall)
     lock.acquire(_GRACE_S)
     try:
         yield
@@ -54,8 +54,8 @@ def holder(path: Path) -> dict[str, Any] | None:
 class PartitionLock:
     """An flock on one file, waited for: a successor takes over when its predecessor has let go or died."""
 
-    def __init__(self, path: Path, *, wall: Callable[[], float] = time.time) -> None:
-        self._path, self._wall = path, wall
+    def __init__(self, path: Path, *, shared: bool = False, wall: Callable[[], float] = time.time) -> None:
+        self._path, self._shared, self._wall = path, shared, wall
         self._fd: int | None = None
 
     def acquire(
@@ -68,7 +68,7 @@ class PartitionLock:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             until = monotonic() + wait_s
-            while not _try(fd, self._path):
+            while not _try(fd, self._path, shared=self._shared):
                 if monotonic() >= until:
                     raise _locked(_who(fd), self._path, self._wall())
                 sleep(_POLL_S)
@@ -82,7 +82,8 @@ class PartitionLock:
         """Let go; the file stays (removing it would let two successors lock two files of one name)."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            os.ftruncate(fd, 0)
+            if not self._shared:  # of several the last one's words stand, and others may hold it still
+                os.ftruncate(fd, 0)
             os.close(fd)
 
     def __enter__(self) -> Self:
@@ -93,9 +94,9 @@ class PartitionLock:
         self.release()
 
 
-def _try(fd: int, path: Path) -> bool:
+def _try(fd: int, path: Path, *, shared: bool) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

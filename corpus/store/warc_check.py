@@ -14,6 +14,7 @@ from corpus.store.warc_ingest import digest_faults
 from corpus.store.warc_read import join
 from corpus.store.warc_source import open_source
 from corpus.store.warc_stream import Fault, RawRecord, read_records
+from corpus.store.warc_tombstone import is_tombstone
 
 _LIMITS = Limits(max_body=64 * 2**20, max_ratio=1_000_000)
 """What is stored was inside the limits of its day, which may have been wider than today's."""
@@ -30,7 +31,7 @@ class Place:
 
 @dataclass(slots=True)
 class SegmentCount:
-    """Filled while a segment is read: records of every kind, captures (one metadata record each), bytes up to the last record's end."""
+    """Filled while a segment is read: records of every kind, captures (one metadata record each, tombstones aside), bytes up to the last record's end."""
 
     records: int = 0
     captures: int = 0
@@ -53,7 +54,7 @@ def _audited(items: Iterator[RawRecord | Fault], count: SegmentCount) -> Iterato
     for item in items:
         if isinstance(item, RawRecord):
             count.records += 1
-            count.captures += item.kind == "metadata"
+            count.captures += item.kind == "metadata" and not is_tombstone(item)
             count.end = max(count.end, item.offset + item.length)
             if item.length == 0:
                 yield Fault(item.offset, "shares its gzip member with another record")

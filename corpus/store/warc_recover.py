@@ -15,6 +15,7 @@ from corpus.store.disk import Disk, LocalDisk
 from corpus.store.layout import OPEN_SUFFIX, Layout
 from corpus.store.warc_source import open_source
 from corpus.store.warc_stream import Fault, read_records
+from corpus.store.warc_tombstone import is_tombstone
 from corpus.store.warc_write import SealedSegment, seal_file
 
 _CHUNK = 1 << 20
@@ -92,7 +93,7 @@ def _count(path: Path, end: int) -> _Counted:
                     f"acknowledged bytes are damaged at {item.offset}: {reason}", str(path), "run corpus verify --repair"
                 )
             records += 1
-            pages += item.kind == "metadata"  # exactly one per capture
+            pages += item.kind == "metadata" and not is_tombstone(item)  # exactly one per capture
             at = item.offset + item.length
             if at >= end:
                 break

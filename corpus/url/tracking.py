@@ -1,7 +1,8 @@
 """Query parameters and path parameters that name a visit, not a resource.
 
 Only names that their vendors document and that nobody else uses are in the table: a name that some site could use
-for its content (`ref`, `id`, `sid`, `source`, `spm`) stays, since a key must never fold two resources into one.
+for its content (`ref`, `id`, `source`, `spm`) stays, since a key must never fold two resources into one; `sid` and its
+like are dropped where what stands there has the shape of a session id and of nothing else.
 Removing is done on the key only; what is requested keeps every parameter.
 """
 
@@ -28,6 +29,11 @@ _VENDORS = {
 TRACKING_PARAMETERS = frozenset(name for names in _VENDORS.values() for name in names.split())
 """Names, lower-case, dropped with their values wherever they stand in the query."""
 
+SESSION_NAMES = frozenset({"sid", "s", "session", "sessid", "sessionid", "session_id", "oscsid", "zenid", "cfid", "cftoken", "sess"})
+"""Names that forums and shops give their session ids, and that others give to something else: what stands there decides."""
+_SESSION_VALUE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-v]{26}", re.IGNORECASE)
+"""An MD5 or SHA-1 in hexadecimal, or PHP's 26 characters of five bits: no number, no date and no word."""
+
 _PATH_SESSION = re.compile(r";jsessionid(?:=[^;/]*+)?(?=[;/]|\Z)", re.IGNORECASE)
 _DOTS = re.compile(r"\.{1,2}")
 _ASPNET_SESSION = re.compile(r"(?<=/)(?:\([AFS]\([0-9a-z]{24}\)\))/")
@@ -40,16 +46,28 @@ def is_tracking(name: str) -> bool:
     return low in TRACKING_PARAMETERS or low.startswith(TRACKING_PREFIXES)
 
 
+def is_session(name: str, value: str) -> bool:
+    """Does a query parameter hold a session id under one of the names that are used for it?"""
+    if name.lower().removeprefix("amp;") not in SESSION_NAMES:
+        return False
+    return bool(_SESSION_VALUE.fullmatch(value)) and any(ch.isdigit() for ch in value) and not value.isdigit()
+
+
 def drop_tracking(query: str) -> str | None:
-    """The query (without `?`) less its tracking parameters; None when nothing is left and the `?` goes too.
+    """The query (without `?`) less its tracking parameters and session ids; None when nothing is left and the `?` goes too.
 
     Order, empty parts and the spelling of what stays are kept; a query without tracking parameters comes back whole.
     """
     parts = query.split("&")
-    kept = [part for part in parts if not is_tracking(part.partition("=")[0])]
+    kept = [part for part in parts if not _names_a_visit(part)]
     if len(kept) == len(parts):
         return query
     return "&".join(kept) or None
+
+
+def _names_a_visit(part: str) -> bool:
+    name, _, value = part.partition("=")
+    return is_tracking(name) or is_session(name, value)
 
 
 def drop_session(path: str) -> str:

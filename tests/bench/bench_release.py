@@ -25,6 +25,7 @@ from corpus.app.release import SIGNAL_FIELDS
 from corpus.export.build import Parts, ReleaseResult, build_release
 from corpus.export.ports import CONSENT, ReleaseOptions, Segment, SnapshotInputs
 from corpus.export.schema import LOW_CARDINALITY, SignalFields, release_schema
+from corpus.filter.tables import encode
 from corpus.model import document_id, url_id
 from tests.make_families import DAY, DOCUMENTS
 
@@ -104,8 +105,8 @@ def families(folder: Path, pages: int, words: int) -> SnapshotInputs:
             f"2026-11/{name}", *(folder / f"{name}.{family}.parquet" for family in ("documents", "signals", "spans"))
         )
         documents = _documents(first, texts(min(SEGMENT_ROWS, pages - first), words, number))
-        pq.write_table(documents, segment.documents, row_group_size=1000, compression="zstd")
-        pq.write_table(_signals(documents, random), segment.signals, row_group_size=1000, compression="zstd")
+        segment.documents.write_bytes(encode("documents", documents))
+        segment.signals.write_bytes(encode("signals", _signals(documents, random)))
         pq.write_table(pa.table({"id": [""], "kind": [""], "start": [0], "end": [0]}).slice(0, 0), segment.spans)
         ids += documents["id"].to_pylist()
         segments.append(segment)
@@ -136,7 +137,7 @@ def export(inputs: SnapshotInputs, folder: Path) -> tuple[ReleaseResult, dict[st
 def wide_release(folder: Path, rows: int, shard_rows: int, signals: SignalFields) -> list[Path]:
     """Shards as the exporter writes them, with short texts, so that many rows fit on a small disk."""
     from corpus.export.plan import Shard
-    from corpus.export.shard import _writer
+    from corpus.export.shard import shard_writer
 
     schema, random, made = release_schema(signals), np.random.default_rng(5), []
     for number, start in enumerate(range(0, rows, shard_rows)):
@@ -146,7 +147,7 @@ def wide_release(folder: Path, rows: int, shard_rows: int, signals: SignalFields
         )
         path = folder / shard.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _writer(path, schema, 1000) as writer:
+        with shard_writer(path, schema, 1000) as writer:
             for at in range(0, n, 1000):
                 writer.write_table(_wide(schema, start + at, min(1000, n - at), random), row_group_size=1000)
         made.append(path)

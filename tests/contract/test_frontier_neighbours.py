@@ -10,12 +10,12 @@ import pytest
 
 from corpus.crawl.ports import Ack, AuthorityRow, Due, FrontierStore, HostRow, Judged
 from corpus.model import Kind, Sighting, UrlState
-from tests.contract.frontier_shelf import DOMAIN, HOST, KINDS, Shelf, judged, links, settled, states, url
+from tests.contract.frontier_shelf import DOMAIN, HOST, KINDS, Shelf, judged, links, new_shelf, settled, states, url
 
 
 @pytest.fixture(params=KINDS)
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
+    shelf = new_shelf(request, tmp_path)
     yield shelf
     shelf.close()
 

@@ -1,4 +1,4 @@
-"""One promise of `FrontierStore` per test, kept by every implementation: memory, SQLite, SQLite behind a recent-set."""
+"""One promise of `FrontierStore` per test, kept by every implementation: memory, SQLite, SQLite behind a recent-set, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from corpus.errors import FenceLost, IllegalTransition
 from corpus.model import CaptureRef, Kind, Sighting, UrlState
 from corpus.store.frontier_batch import KEPT_EXCLUSIONS
 from corpus.store.frontier_sqlite import SqliteFrontier
-from tests.contract.frontier_shelf import DOMAIN, HOST, KINDS, Shelf, judged, links, row, settled, states, url
+from tests.contract.frontier_shelf import DOMAIN, HOST, KINDS, Shelf, judged, links, new_shelf, row, settled, states, url
 
 
 @pytest.fixture(params=KINDS)
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
+    shelf = new_shelf(request, tmp_path)
     yield shelf
     shelf.close()
 

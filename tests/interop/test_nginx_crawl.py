@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from corpus.app.audit import audit
 from corpus.config.load import load_config
 from corpus.testing.audit import Group, gap_violations, refused_requests
 from corpus.testing.web_log import Contact
@@ -31,7 +32,7 @@ events {{ worker_connections 64; }}
 http {{
   types {{ text/html html; text/plain txt; }} default_type text/html;
   log_format ours '$msec $request_time $host $server_addr $server_port "$request" $status "$http_user_agent"';
-  access_log {folder}/access.log ours;
+  access_log {folder}/access.log ours; access_log {folder}/combined.log combined;
   client_body_temp_path {folder}/t; proxy_temp_path {folder}/t; fastcgi_temp_path {folder}/t; uwsgi_temp_path {folder}/t; scgi_temp_path {folder}/t;
   server {{ listen 127.30.0.1:{port}; listen 127.30.0.2:{port}; root {folder}/www; gzip on; gzip_min_length 100; }}
 }}
@@ -94,6 +95,22 @@ def test_nginx_sees_a_polite_crawler(nginx: tuple[int, Path], tmp_path: Path) ->
     assert gap_violations(contacts, DELAY_S, Group.HOST, tolerance_s=0.01) == []
     assert refused_requests(contacts, [f"http://127.30.0.{n}:{port}/private/*" for n in (1, 2)]) == []
     assert not any(c.target.startswith("/private/") for c in contacts)
+    _judged_by_its_owner(log)
+
+
+def _judged_by_its_owner(log: Path) -> None:
+    """The same by `corpus audit`, which knows nothing of us: over nginx's own formats, fine and coarse."""
+    pattern = r'(?P<time>[0-9.]+) (?P<took>[0-9.]+) \S+ (?P<host>\S+) \d+ "(?P<request>[^"]*)" (?P<status>\d+) "(?P<agent>[^"]*)"'
+    robots = b"User-agent: *\nDisallow: /private/\n"
+    fine = audit(str(log), gap_s=DELAY_S, pattern=pattern, robots=robots)
+    assert (fine.ok, fine.unread, fine.groups) == (True, 0, 2)
+    assert fine.contacts > 2 * PAGES
+    assert fine.closest_s is not None
+    assert fine.closest_s >= DELAY_S - 0.01
+    assert audit(str(log), gap_s=DELAY_S + 5.0, pattern=pattern).too_soon == fine.contacts - 2
+    coarse = audit(str(log.with_name("combined.log")), gap_s=DELAY_S)
+    assert (coarse.ok, coarse.unread, coarse.contacts) == (True, 0, fine.contacts)
+    assert not audit(str(log.with_name("combined.log")), gap_s=5.0).ok
 
 
 def _contact(n: int, m: re.Match[str]) -> Contact:

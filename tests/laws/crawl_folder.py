@@ -36,6 +36,8 @@ latency_factor = 0.1
 near_copies = "store"
 allow_private = ["127.0.0.0/8"]
 resolver = ["{dns}"]
+[filter]
+host_line_pages = 3
 [store]
 segment_bytes = "96KiB"
 [engine]

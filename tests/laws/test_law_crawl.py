@@ -60,6 +60,7 @@ def test_any_number_of_workers_and_a_killed_export_give_the_same_bytes(whole: Fo
             "releases",
             "commits/map",
             "commits/dedup",
+            "commits/host-lines",
             "commits/release",
         ):
             shutil.rmtree(copy.path / made)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corpus.crawl.authority import AuthorityBook
@@ -161,6 +161,8 @@ class Crawl:
         self.ends: list[Progress] = []
         self.reports: list[Progress] = []
         self.runs = 0
+        self.qualities: Callable[[], Mapping[str, float]] = dict
+        """What processing found of hosts."""
 
     def router(self, seeds: Sequence[str]) -> Router:
         scope = UrlScope(any=True) if self.config.scope.any else UrlScope.from_seeds(seeds)
@@ -201,7 +203,7 @@ class Crawl:
         tools = VisitTools(
             self.config, self.optout, AuthorityBook(self.optout, self.config.robots_token, self.consent.body), router,
             self.transport, SimResolver(self.web, self.clock, self.config), self.clock,
-            lambda url: (blocked or {}).get(url, ""), recrawl=self.recrawl, only=only,
+            lambda url: (blocked or {}).get(url, ""), recrawl=self.recrawl, only=only, qualities=self.qualities,
         )  # fmt: skip
 
         async def in_store(call: Any, *arguments: Any) -> Any:

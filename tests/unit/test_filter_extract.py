@@ -85,6 +85,30 @@ def test_charset_evidence_is_ranked_and_recorded(body: bytes, content_type: str,
     assert "\ufffd" not in found.text
 
 
+LEGACY = {
+    "big5": "水車停了", "euc-jp": "水車が止まった", "euc-kr": "물레방아가 멈췄다", "gb18030": "水车停了", "gbk": "水车停了", "ibm866": "Мельница стояла",
+    "iso-2022-jp": "水車が止まった", "iso-8859-2": "Młyn stał", "iso-8859-5": "Мельница стояла", "iso-8859-7": "Ο μύλος", "koi8-r": "Мельница стояла",
+    "koi8-u": "Млин стояв її", "macintosh": "Die Mühle", "shift_jis": "水車が止まった", "utf-8": "Mühle 水車", "windows-1250": "Młyn stał", "windows-1251": "Мельница стояла",
+    "windows-1252": "Die Mühle – €", "windows-1253": "Ο μύλος", "windows-1254": "Değirmen", "windows-1255": "הטחנה", "windows-1256": "الطاحونة",
+    "windows-1257": "Malūnas", "windows-1258": "Cối xay", "windows-874": "โรงสี", "x-mac-cyrillic": "Мельница",
+}  # fmt: skip
+"""Label → words that it can spell."""
+_PYTHON = {"windows-874": "cp874", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic"}
+
+
+@pytest.mark.parametrize("where", ["http", "meta"])
+@pytest.mark.parametrize("label", LEGACY)
+def test_declared_encodings_reach_the_text(label: str, where: str) -> None:
+    """In every encoding of the web, declared by the header or by the page itself, the words of the page are the text's."""
+    words = LEGACY[label] if label != "windows-1258" else "Tôi ăn"
+    head = f"<meta charset={label}>" if where == "meta" else ""
+    body = f"<html><head>{head}</head><body><article>" + f"<p>{words} {'word ' * 20}</p>" * 5 + "</article></body></html>"
+    header = "text/html" + (f"; charset={label}" if where == "http" else "")
+    found = extract(body.encode(_PYTHON.get(label, label)), content_type=header, profile="fast")
+    assert words in found.text
+    assert (found.charset, found.charset_source) == (label, where)
+
+
 def test_a_licence_anchor_counts() -> None:
     """`<a rel=license>` declares the licence, resolved against the page's address."""
     found = extract(

@@ -70,11 +70,12 @@ def test_a_slow_answer_widens_the_gap_by_half_but_noise_does_not() -> None:
 
 
 def test_trouble_doubles_and_a_fast_error_earns_nothing() -> None:
-    """Seven 500s in 2 ms each: 5 s become more than ten minutes, and the host is parked while it backs off."""
+    """Seven 500s in 2 ms each: 5 s become more than ten minutes of waiting, and the host is parked while it backs off."""
     pace = start(BOUNDS)
     for _ in range(7):
         pace = after(pace, answer_of(_response(500, 0.002)), SETTINGS, BOUNDS, host="h.test")
-    assert pace.gap_s == pytest.approx(5.0 * 2**7)
+    assert 5.0 * 2**7 <= pace.wait_s <= 5.0 * 2**7 * 1.25
+    assert pace.gap_s == 10.0, "one spell of trouble doubles the earned gap once"
     assert pace.median_s == 0.0
     outcome = verdict(pace, SETTINGS)
     assert isinstance(outcome, Park)
@@ -100,7 +101,46 @@ def test_backing_off_ends_at_its_cap() -> None:
     pace = start(BOUNDS)
     for _ in range(40):
         pace = after(pace, Throttled(), SETTINGS, BOUNDS, host="h.test")
-    assert pace.wait_s == pace.gap_s == SETTINGS.backoff_max
+    assert pace.wait_s == SETTINGS.backoff_max
+
+
+def test_a_spell_of_trouble_is_one_overload() -> None:
+    """After it the host is back at twice its gap, whatever the waits were; a slow answer or a cached one does not end it, and
+    the next spell doubles again."""
+    pace = Pace(2.0, 2.0, 0.2, 0.2)
+    waits = []
+    for answer in (Throttled(), Trouble(), Good(2.0), Throttled(), Good(0.01, cached=True), Throttled()):
+        pace = after(pace, answer, SETTINGS, BOUNDS, host="h.test")
+        waits.append(pace.wait_s)
+    assert pace.strikes == 4
+    assert waits[0] < waits[1] < waits[3] < waits[5]
+    assert waits[5] >= 2.0 * 2**4
+    assert pace.gap_s <= 5.0
+    better = after(pace, Good(0.2), SETTINGS, BOUNDS, host="h.test")
+    assert (better.strikes, better.wait_s) == (0, better.gap_s)
+    again = after(better, Throttled(), SETTINGS, BOUNDS, host="h.test")
+    assert again.gap_s == pytest.approx(2 * better.gap_s)
+
+
+def test_what_a_cache_had_says_nothing_about_the_origin() -> None:
+    """Its speed neither earns a shorter latency nor hides a slow origin; the answer itself is good and earns its step."""
+    slow = Pace(4.0, 10.0, 2.0, 2.0)
+    pace = after(slow, Good(0.01, cached=True), SETTINGS, BOUNDS)
+    assert (pace.latency_s, pace.median_s, pace.gap_s, pace.wait_s) == (2.0, 2.0, 3.75, 10.0)
+    said = Response(200, (("X-Cache", "HIT"), ("Age", "7")), b"", b"", "", b"", "10.0.0.1", 0.0, 1.0, 0.01, 0)
+    assert answer_of(said) == Good(0.01, cached=True)
+
+
+def test_a_host_that_is_fast_again_is_back_at_its_earned_gap() -> None:
+    """What latency asks for lies beside the gap: it binds at once, and lets go as soon as the answers are fast again."""
+    pace = Pace(2.0, 2.0, 0.2, 0.2)
+    for _ in range(30):
+        pace = after(pace, Good(3.0), SETTINGS, BOUNDS)
+    assert pace.wait_s == pytest.approx(5 * pace.latency_s)
+    assert pace.wait_s > 14.0
+    for _ in range(20):
+        pace = after(pace, Good(0.2), SETTINGS, BOUNDS)
+    assert pace.wait_s < 3.0
 
 
 @pytest.mark.parametrize("value", [None, 0.0, -3.0, 1.5, math.nan])

@@ -1,0 +1,208 @@
+"""One partition file in PostgreSQL (15 or newer): the frontier of a fleet, or of one machine that has a server.
+
+The store of `frontier_sqlite` over another edge: the same statements, the same rules, another connection. What differs is
+ownership. The fence is read inside every write transaction and held until it ends, so a take-over waits for an open one
+and whoever was superseded is told at its next write. A lease keeps others out meanwhile: its end is the server's time plus
+a duration, so no machine's clock is trusted. Commits are durable (never `synchronous_commit = off`).
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from corpus.crawl.seen import RecentSeen
+from corpus.errors import NewerSchema, StoreError
+from corpus.store import frontier_pg_schema as pg
+from corpus.store.frontier_db import Names
+from corpus.store.frontier_filter import OwnerFilter
+from corpus.store.frontier_pg_db import Spoken, dial, shown, transaction, translated
+from corpus.store.frontier_recent import Recent
+from corpus.store.frontier_schema import SCHEMA
+from corpus.store.frontier_sqlite import SqliteFrontier
+
+IDLE_MS = 30_000
+"""A transaction whose owner says nothing for so long (a suspended process) is ended by the server."""
+_MAKING = 0x636F7270
+"""The advisory lock under which tables are made."""
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """`node`: who a machine is; an owner of the same node is known to be dead, because its lock on this machine is free.
+    `ttl_s`: how long a lease holds without being renewed. `wait_s`: how long a claim waits for one to end."""
+
+    node: str
+    ttl_s: float
+    wait_s: float
+
+
+class PostgresFrontier(SqliteFrontier):
+    """See `ports.FrontierStore`. `saved`: where the filter of seen URLs is kept on this machine between owners."""
+
+    def __init__(
+        self,
+        dsn: str,
+        file: int,
+        *,
+        recent: RecentSeen | None = None,
+        seen: OwnerFilter | None = None,
+        lease: Lease | None = None,
+    ) -> None:
+        self._where = f"{shown(dsn)} {pg.schema_of(file)}"
+        self.path, self.file, self._filter, self._lease = Path(pg.schema_of(file)), file, seen, lease
+        raw = dial(dsn, file)
+        self._pg = Spoken(raw, self._where)
+        try:
+            with translated(self._where):
+                raw.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
+                prepare(self._pg, file)
+        except BaseException:
+            raw.close()
+            raise
+        self._con = cast(sqlite3.Connection, self._pg)  # it is asked as one
+        self._names = Names(self._con)
+        self._recent = Recent(recent)
+        self._epoch, self._was_clean, self._last_wall = 0, True, math.inf
+        self._stayed = True
+        self.renewed_at = -math.inf
+        """Monotonic time before the last renewal was asked for."""
+
+    # ---- ownership
+
+    def claim(self, owner: str) -> int:
+        ends = time.monotonic() + (self._lease.wait_s if self._lease else 0.0)
+        while (holder := self._try_claim(owner)) is not None:
+            if time.monotonic() > ends:
+                raise StoreError(f"{holder} owns this file", self._where, "stop it there, or wait until its lease has ended")
+            time.sleep(_POLL_S)
+        if self._filter is not None:
+            # another machine's filter lies there
+            self._filter.start(self._con, clean=self._was_clean and self._stayed)
+        return self._epoch
+
+    def _try_claim(self, owner: str) -> str | None:
+        """Become the owner; or who holds a lease that is still in force."""
+        raw = self._pg.raw
+        with translated(self._where):
+            raw.execute("BEGIN")
+            try:
+                asked = time.monotonic()
+                # waits for an owner's open transaction, which holds this row
+                raw.execute("SELECT value FROM meta WHERE name = 'epoch' FOR UPDATE")
+                holder = self._holder()
+                if holder is None:
+                    meta = dict(raw.execute("SELECT name, value FROM meta WHERE name IN ('epoch', 'clean')").fetchall())
+                    raw.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch'")
+                    raw.execute("UPDATE meta SET note = %s WHERE name = 'owner'", (owner,))
+                    raw.execute("UPDATE meta SET value = 0 WHERE name = 'clean'")
+                    self._take(owner)
+                raw.execute("COMMIT")
+            except BaseException:
+                self._pg.roll_back()
+                raise
+        if holder is None:
+            self._was_clean, self._epoch, self.renewed_at = bool(meta["clean"]), int(meta["epoch"]) + 1, asked
+        return holder
+
+    def _holder(self) -> str | None:
+        if self._lease is None:
+            return None
+        sql = f"SELECT owner || ' on ' || node FROM {pg.PARENT}.lease WHERE part = %s AND node <> %s AND expires > clock_timestamp() FOR UPDATE"
+        row = self._pg.raw.execute(cast(Any, sql), (self.file, self._lease.node)).fetchone()
+        return str(row[0]) if row else None
+
+    def _take(self, owner: str) -> None:
+        if self._lease is not None:
+            (before,) = self._pg.raw.execute(cast(Any, f"SELECT node FROM {pg.PARENT}.lease WHERE part = %s"), (self.file,)).fetchone() or ("",)
+            self._stayed = before == self._lease.node
+            sql = f"UPDATE {pg.PARENT}.lease SET node = %s, owner = %s, expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
+            self._pg.raw.execute(cast(Any, sql), (self._lease.node, owner, float(self._lease.ttl_s), self.file))
+
+    def renew(self) -> None:
+        """Hold the lease for its whole time from now. Raises FenceLost when another owner has claimed the file."""
+        if self._lease is None:
+            return
+        asked = time.monotonic()
+        with self._write():
+            sql = f"UPDATE {pg.PARENT}.lease SET expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
+            self._pg.raw.execute(cast(Any, sql), (float(self._lease.ttl_s), self.file))
+        self.renewed_at = asked
+
+    def close(self, *, clean: bool) -> None:
+        try:
+            if clean and self._epoch:
+                with self._write():
+                    self._pg.execute("UPDATE meta SET value = 1 WHERE name = 'clean'")
+                    if self._lease is not None:
+                        self._pg.execute(f"UPDATE {pg.PARENT}.lease SET expires = '-infinity' WHERE part = ?", (self.file,))
+                if self._filter is not None:
+                    self._filter.keep(self._con)
+        finally:
+            self._pg.close()
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        if not self._epoch:
+            raise StoreError("nobody has claimed this file", self._where, "call claim first")
+        try:
+            with transaction(self._pg, self._where, self._epoch):
+                yield self._con
+        except BaseException:
+            self._names.forget()  # numbers that were given inside the transaction are void
+            raise
+
+
+def prepare(con: Spoken, file: int) -> None:
+    """Make a file's tables, or bring them up to this version's. One at a time; a current file is only looked at."""
+    raw = con.raw
+    if found_schema(con, file) == SCHEMA:
+        return
+    raw.execute("BEGIN")
+    try:
+        raw.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+        found = found_schema(con, file)
+        if found > SCHEMA:
+            raise NewerSchema(
+                f"written by a newer version (schema {found}, this one knows {SCHEMA})", con.where, "update corpus, or use another database"
+            )
+        for statement in pg.parents():
+            raw.execute(cast(Any, statement))
+        if not found:
+            raw.execute(cast(Any, f"CREATE SCHEMA IF NOT EXISTS {pg.schema_of(file)}"))
+            for statement, rows in pg.partition(file):
+                if rows:
+                    con.executemany(statement, rows)
+                else:
+                    raw.execute(cast(Any, pg.quoted_offset(statement)))
+            raw.execute("UPDATE meta SET note = '' WHERE name = 'owner'")
+        elif found < SCHEMA:
+            _migrate(con, file, found)
+        raw.execute("COMMIT")
+    except BaseException:
+        con.roll_back()
+        raise
+
+
+def _migrate(con: Spoken, file: int, found: int) -> None:
+    for name in ("urls", "hosts"):
+        con.raw.execute(cast(Any, f"DROP VIEW IF EXISTS {pg.schema_of(file)}.{name}"))
+    for statement in pg.steps(file, found):
+        con.raw.execute(cast(Any, pg.quoted_offset(statement)))
+    con.raw.execute("UPDATE meta SET value = %s WHERE name = 'schema'", (SCHEMA,))
+
+
+def found_schema(con: Spoken, file: int) -> int:
+    """The schema of a file's tables; 0 where there is none yet."""
+    (there,) = con.raw.execute("SELECT to_regclass(%s)", (f"{pg.schema_of(file)}.meta",)).fetchone() or (None,)
+    if there is None:
+        return 0
+    (found,) = con.raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() or (0,)
+    return int(found)
