@@ -1,7 +1,7 @@
 """The local engine: a pool of spawned processes on this machine.
 
 A worker that dies takes one task with it; the task is tried again in a fresh worker, three times in all, and is
-then reported as `Crashed`. A task that raises one of our errors stops the run with that error.
+then reported as `Crashed` (at once where a page overran its limit). A task that raises one of our errors stops the run with that error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib import import_module
 from multiprocessing.connection import wait
 from typing import Any
 
+from corpus.engine.page_watch import OVERRAN
 from corpus.engine.process import Child, Link, start
 from corpus.engine.tasks import Crashed, Done, Task, TaskOutcome
 from corpus.errors import CorpusError, WorkerDied
@@ -29,11 +30,16 @@ class _Run:
     busy: dict[Child, Task] = field(default_factory=dict)
 
 
+def usable_cores() -> int:
+    """Cores this process may run on: a batch system gives a job fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class LocalPool:
     """At most `workers` processes; none is started for work that is not there."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or usable_cores()
 
     def run(self, function: str, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
         run = _Run(deque(tasks))
@@ -73,10 +79,11 @@ class LocalPool:
 
     def _died(self, run: _Run, task: Task, child: Child) -> Crashed | None:
         tries = run.tries[task.key] = run.tries.get(task.key, 0) + 1
-        if tries < TRIES:
+        overran = child.exit_code() == OVERRAN
+        if tries < TRIES and not overran:
             run.queue.append(task)
             return None
-        return Crashed(task.key, tries, f"worker ended with exit status {child.exit_code()}")
+        return Crashed(task.key, tries, f"worker ended with exit status {child.exit_code()}", overran)
 
 
 def _worker(function: str, link: Link) -> None:
@@ -100,7 +107,7 @@ def _attempt(call: Any, key: str, spec: Any) -> tuple[str, Any]:
 
 
 class InlineEngine:
-    """Runs every task in this process, in order: for tests, small inputs and `--rank` jobs."""
+    """Runs every task in this process, in order: for tests and small inputs."""
 
     def run(self, function: str, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
         module, _, name = function.partition(":")

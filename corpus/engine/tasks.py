@@ -23,11 +23,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """The task killed its worker `tries` times; `detail` is the last sign of life."""
+    """The task killed its worker `tries` times; `detail` is the last sign of life.
+
+    `overran`: a page took more CPU than it may (`engine/page_watch.py`), which trying again would not change.
+    """
 
     key: str
     tries: int
     detail: str
+    overran: bool = False
 
 
 TaskOutcome = Done | Crashed

@@ -13,14 +13,13 @@ from corpus.app.process import STAGE, map_records, process
 from corpus.app.stuck import STUCK, record_stuck, stuck_bodies
 from corpus.app.verify import verify
 from corpus.app.views import Views
-from corpus.app.why import why
 from corpus.engine.local import LocalPool
 from corpus.model import Outcome
 from tests.demo_corpus import DemoCorpus, corpus_cli, project_of
 
 PROFILE = 'extract.profile="precision"'
 """Not the demo's own, so that everything is measured again, and never read by the second extractor."""
-PARSER = '''
+PARSER = r'''
 """Stands in for trafilatura in the worker: one title is too much for it."""
 import os
 import re
@@ -32,7 +31,8 @@ def bare_extraction(html, **_):
     title = html.lower().partition("<title>")[2].partition("</title>")[0]
     if "zufror" in title:
         {fault}
-    return SimpleNamespace(text=" ".join(re.sub(r"<[^>]*>", " ", html).split()))
+    paragraphs = re.findall(r"<p\b[^>]*>(.*?)</p>", html, re.DOTALL)
+    return SimpleNamespace(text="\n".join(" ".join(re.sub(r"<[^>]*>", "", found).split()) for found in paragraphs))
 '''
 
 
@@ -88,9 +88,6 @@ def test_a_hanging_or_dying_parser_costs_the_page(
     with Views(project) as views:
         (row,) = views.query("SELECT text, content_sha256 FROM documents WHERE outcome = 'stuck'").to_pylist()
     assert row == {"text": None, "content_sha256": next(iter(stuck_bodies(project)))}
-    told = corpus_cli("why", stuck, "-c", folder / "corpus.toml", "--set", PROFILE)
-    assert "stuck" in told.out
-    assert "did not finish within its work limit" in told.out
     assert not verify(project, _quiet).faults
     assert not list((project.layout.local / "probe").iterdir())
     # The same parser without the fault: the record decides.
@@ -105,6 +102,9 @@ def test_a_hanging_or_dying_parser_costs_the_page(
     exported = corpus_cli("export", "-c", folder / "corpus.toml", "--set", PROFILE, "--json")
     assert exported.code == 0, exported.err
     assert '"stuck": 1' in json.dumps(exported.json)
+    told = corpus_cli("why", stuck, "-c", folder / "corpus.toml", "--set", PROFILE)
+    assert "stuck" in told.out
+    assert "did not finish within its work limit" in told.out
 
 
 def test_a_verdict_reaches_every_segment_that_holds_the_body(demo_corpus: DemoCorpus, tmp_path: Path) -> None:
