@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 
-class Count(click.ParamType):
+class Count(click.ParamType[int]):
     """A whole number above zero; `10e9` and `10_000_000_000` are the same."""
 
     name = "count"
@@ -23,7 +23,7 @@ class Count(click.ParamType):
         return self.fail(f"{value!r} is not a whole number above zero; write 10000000 or 1e7", param, ctx)
 
 
-class Quantity(click.ParamType):
+class Quantity(click.ParamType[float | int]):
     """Bytes or seconds, as configuration files write them."""
 
     def __init__(self, name: str) -> None:
@@ -38,12 +38,13 @@ class Quantity(click.ParamType):
             return self.fail(str(error), param, ctx)
 
 
-class Price(click.ParamType):
+class Price(click.ParamType[tuple[str, float]]):
     """`NAME=AMOUNT`; which names there are, the plan knows."""
 
     name = "price"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        """(name, amount)."""
         if isinstance(value, tuple):
             return value
         name, _, amount = str(value).partition("=")

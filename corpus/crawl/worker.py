@@ -81,6 +81,7 @@ class Worker:
         self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router.yields, tools.recrawl)
         self._quota = Quota(quota)
         self._bell, self._flush_bell = Bell(), Bell()
+        self._loaded = asyncio.Event()
         self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring)
         self._pending: list[Settlement] = []
@@ -131,7 +132,8 @@ class Worker:
         self._bell.ring()
 
     async def errand(self, errand: Errand) -> None:
-        """Ask one of our hosts for an authority file, for another process."""
+        """Ask one of our hosts for an authority file, for another process. (It may have begun before us.)"""
+        await self._loaded.wait()
         await self._visitor.errands.receive(errand)
         self._bell.ring()
 
@@ -146,6 +148,7 @@ class Worker:
         """Visit until told to end. An error of ours in a visit or a commit ends the process with that error."""
         await self._hosts.graded(await self._in_store(self._tools.qualities))
         await self._hosts.load(fresh=self._fresh, revisit=self._tools.recrawl is not None and self._tools.only is None)
+        self._loaded.set()
         flusher = asyncio.create_task(self._flush_forever())
         try:
             while not (self._draining and not self._visits):

@@ -108,6 +108,7 @@ LEASES = (
 
 
 def quoted(name: str) -> str:
+    """A column's name; the one that PostgreSQL reserves in quotes."""
     return '"offset"' if name == "offset" else name
 
 

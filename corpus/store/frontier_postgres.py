@@ -63,6 +63,9 @@ class PostgresFrontier(SqliteFrontier):
         try:
             with translated(self._where):
                 raw.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
+                # statements are few and short, each with one right plan: planning them every time would cost more than running them
+                raw.execute("SET plan_cache_mode = force_generic_plan")
+                raw.execute("SET jit = off")
                 prepare(self._pg, file)
         except BaseException:
             raw.close()

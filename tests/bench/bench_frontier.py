@@ -84,19 +84,19 @@ def fill(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
             files[number].commit([Ack(own=tuple(rest))])
 
 
-def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each: int) -> float:
+def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each: int, group: int = 64) -> float:
     """CPU microseconds for taking a head and acknowledging its page with twenty links, three of them new."""
     rng, began, done = random.Random(3), time.process_time(), 0
     for turn in range(rounds):
         acks: dict[int, list[Ack]] = {}
-        for _ in range(64):
+        for _ in range(group):
             host = rng.randrange(hosts)
             name, number = host_of_number(host), partition_file(host_of_number(host))
             heads = files[number].heads(name, 1)
             if not heads:
                 continue
             known = [_judged(host, rng.randrange(each)) for _ in range(17)]
-            new = [_judged(host, each + turn * 64 + n) for n in range(3)]
+            new = [_judged(host, each + turn * group + n) for n in range(3)]
             ref = CaptureRef("warc/s00-000001-000001.warc.gz", done, 900)
             page = Settled(
                 heads[0].url, UrlState.FETCHED, attempts=1, http_status=200, fetched_at=1.8e9, capture=ref, segment_end=done + 1
@@ -104,8 +104,8 @@ def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each
             row = HostRow(name, name, state="active", pace_s=2.0, due=Due(1.8e9, 2.0), pages=1)
             acks.setdefault(number, []).append(Ack(row, (page,), (), (*known, *new)))
             done += 1
-        for number, group in acks.items():
-            files[number].commit(group)
+        for number, batch in acks.items():
+            files[number].commit(batch)
     return (time.process_time() - began) / max(done, 1) * 1e6
 
 

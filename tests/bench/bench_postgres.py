@@ -22,8 +22,10 @@ from corpus.url.partition import PARTITION_FILES
 from tests.bench.bench_frontier import fill, take_and_ack
 from tests.postgres_kit import Postgres, postgres
 
+PAGES = 8192
 
-def measured(server: Postgres, urls: int, rounds: int) -> Iterator[dict[str, object]]:
+
+def measured(server: Postgres, urls: int, group: int) -> Iterator[dict[str, object]]:
     """Fill, then take and acknowledge, at one size."""
     import tempfile
     from pathlib import Path
@@ -44,12 +46,13 @@ def measured(server: Postgres, urls: int, rounds: int) -> Iterator[dict[str, obj
             "client_us_per_url": round(client / urls * 1e6, 1), "bytes_per_url": round(disk_bytes(dsn) / urls, 1),
         }  # fmt: skip
         at = server.cpu_s()
-        cost = take_and_ack(files, hosts, rounds, urls // hosts)
-        used, pages = server.cpu_s() - at, rounds * 64
+        rounds = max(PAGES // group, 1)
+        cost = take_and_ack(files, hosts, rounds, urls // hosts, group)
+        used, pages = server.cpu_s() - at, rounds * group
         for store in files.values():
             store.close(clean=False)
         yield {
-            "bench": "postgres take+ack", "urls": urls, "pages": pages, "server_us_per_page": round(used / pages * 1e6, 1),
+            "bench": "postgres take+ack", "urls": urls, "pages": pages, "pages_a_commit": group / PARTITION_FILES, "server_us_per_page": round(used / pages * 1e6, 1),
             "pages_per_server_cpu_s": round(pages / used), "client_us_per_page": round(cost, 1),
         }  # fmt: skip
 
@@ -57,12 +60,13 @@ def measured(server: Postgres, urls: int, rounds: int) -> Iterator[dict[str, obj
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--urls", type=int, nargs="+", default=[100_000])
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--groups", type=int, nargs="+", default=[64, 1024], help="pages of a round, over all partition files")
     given = parser.parse_args()
     with postgres(("shared_buffers=1GB",)) as server:
         for urls in given.urls:
-            for line in measured(server, urls, given.rounds):
-                print(json.dumps(line), flush=True)
+            for group in given.groups:
+                for line in measured(server, urls, group):
+                    print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,6 @@ def test_what_this_version_cannot_honour_is_refused(tmp_path: Path) -> None:
     """A key that would change nothing here is a problem with its reason; its default is none."""
     path = write(tmp_path, GOOD)
     settings = [
-        'store.lease="5s"',
         'engine.address="ray://x"',
     ]  # fmt: skip
     found = problems(load_config(path, overrides=settings, environment={}), fetching=False)
