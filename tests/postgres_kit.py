@@ -38,7 +38,20 @@ class Postgres:
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             os.chown(folder, USER_ID, USER_ID)
-        command = ["initdb", "-D", str(self._data), "-A", "trust", "-U", "corpus", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        command = [
+            "initdb",
+            "-D",
+            str(self._data),
+            "-A",
+            "trust",
+            "-U",
+            "corpus",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--no-instructions",
+        ]
         subprocess.run(self._as_user(command), check=True, capture_output=True, cwd=folder)
 
     def _as_user(self, command: list[str]) -> list[str]:

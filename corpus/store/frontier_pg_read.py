@@ -94,10 +94,17 @@ def bind(dsn: str, corpus: str) -> None:
     where = shown(dsn)
     with translated(where), closing(dial(dsn, None)) as con:
         con.execute(cast(Any, f"CREATE SCHEMA IF NOT EXISTS {PARENT}"))
-        con.execute(cast(Any, f"CREATE TABLE IF NOT EXISTS {PARENT}.corpus (one smallint PRIMARY KEY DEFAULT 1 CHECK (one = 1), name text NOT NULL)"))
+        con.execute(
+            cast(
+                Any,
+                f"CREATE TABLE IF NOT EXISTS {PARENT}.corpus (one smallint PRIMARY KEY DEFAULT 1 CHECK (one = 1), name text NOT NULL)",
+            )
+        )
         con.execute(cast(Any, f"INSERT INTO {PARENT}.corpus (name) VALUES (%s) ON CONFLICT DO NOTHING"), (corpus,))
         (name,) = con.execute(cast(Any, f"SELECT name FROM {PARENT}.corpus")).fetchone() or ("",)
         if name != corpus:
-            raise UsageError(f"this database holds the frontier of the corpus {name!r}", "store.frontier", "give every corpus a database of its own")
-
-
+            raise UsageError(
+                f"this database holds the frontier of the corpus {name!r}",
+                "store.frontier",
+                "give every corpus a database of its own",
+            )

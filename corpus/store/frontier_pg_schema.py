@@ -31,7 +31,9 @@ _BUSY = {
     "tally": "fillfactor = 20, autovacuum_vacuum_threshold = 500",
     "meta": "fillfactor = 20, autovacuum_vacuum_threshold = 500",
 }
-_COLUMN = re.compile(r'^(\w+)(?:\s+(TEXT|BLOB|REAL|INTEGER))?((?:\s+NOT NULL)?(?:\s+DEFAULT \S+)?)\s*(PRIMARY KEY|UNIQUE|NOT NULL UNIQUE)?$')
+_COLUMN = re.compile(
+    r"^(\w+)(?:\s+(TEXT|BLOB|REAL|INTEGER))?((?:\s+NOT NULL)?(?:\s+DEFAULT \S+)?)\s*(PRIMARY KEY|UNIQUE|NOT NULL UNIQUE)?$"
+)
 
 _OFFSET = re.compile(r'(?<![.\w"])offset\b(?!")')
 
@@ -124,7 +126,9 @@ def parents() -> list[str]:
         name = f"{PARENT}.{table.name}"
         made.append(f"CREATE TABLE IF NOT EXISTS {name} (part smallint NOT NULL) PARTITION BY LIST (part)")
         columns = [*table.columns, *([("note", "text")] if table.name == "meta" else [])]
-        made.append(f"ALTER TABLE {name} " + ", ".join(f"ADD COLUMN IF NOT EXISTS {quoted(c)} {_plain(kind)}" for c, kind in columns))
+        made.append(
+            f"ALTER TABLE {name} " + ", ".join(f"ADD COLUMN IF NOT EXISTS {quoted(c)} {_plain(kind)}" for c, kind in columns)
+        )
     return made
 
 
@@ -139,7 +143,9 @@ def _table(table: Table, file: int) -> list[str]:
     extra = ", note text" if table.name == "meta" else ""
     key = f", PRIMARY KEY ({', '.join(table.key)})"
     options = f" WITH ({_BUSY[table.name]})" if table.name in _BUSY else ""
-    made = [f"CREATE TABLE {table.name} ({columns}{extra}, part smallint NOT NULL DEFAULT {file}{key}, CHECK (part = {file})){options}"]
+    made = [
+        f"CREATE TABLE {table.name} ({columns}{extra}, part smallint NOT NULL DEFAULT {file}{key}, CHECK (part = {file})){options}"
+    ]
     # a hash takes texts of any length; one owner inside its fence needs no rule against twins
     made += [f"CREATE INDEX {table.name}_{name} ON {table.name} USING hash ({name})" for name in table.unique]
     made.append(f"ALTER TABLE {PARENT}.{table.name} ATTACH PARTITION {schema_of(file)}.{table.name} FOR VALUES IN ({file})")

@@ -124,7 +124,9 @@ class PostgresFrontier(SqliteFrontier):
 
     def _take(self, owner: str) -> None:
         if self._lease is not None:
-            (before,) = self._pg.raw.execute(cast(Any, f"SELECT node FROM {pg.PARENT}.lease WHERE part = %s"), (self.file,)).fetchone() or ("",)
+            (before,) = self._pg.raw.execute(
+                cast(Any, f"SELECT node FROM {pg.PARENT}.lease WHERE part = %s"), (self.file,)
+            ).fetchone() or ("",)
             self._stayed = before == self._lease.node
             sql = f"UPDATE {pg.PARENT}.lease SET node = %s, owner = %s, expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
             self._pg.raw.execute(cast(Any, sql), (self._lease.node, owner, float(self._lease.ttl_s), self.file))
@@ -174,7 +176,9 @@ def prepare(con: Spoken, file: int) -> None:
         found = found_schema(con, file)
         if found > SCHEMA:
             raise NewerSchema(
-                f"written by a newer version (schema {found}, this one knows {SCHEMA})", con.where, "update corpus, or use another database"
+                f"written by a newer version (schema {found}, this one knows {SCHEMA})",
+                con.where,
+                "update corpus, or use another database",
             )
         for statement in pg.parents():
             raw.execute(cast(Any, statement))

@@ -102,8 +102,10 @@ def run_until_killed(
                 run.wait_until(child, under_way, timeout_s)
             ended = run.ended(child, moment)
             if ended is None:
+                orphans = tuple(
+                    one for one in marked(mark) if one.pid != child.pid
+                )  # after the kill they may be gone too soon to see
                 _kill(child.pid, mark, victim)
-                orphans = tuple(one for one in marked(mark) if one.pid != child.pid)
                 done.append(Kill(moment, orphans, _gone(mark, f"seed {seed}, killed {victim} after {moment:.3f} s")))
                 continue
             _gone(mark, f"seed {seed}, after an orderly end")

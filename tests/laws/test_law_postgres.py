@@ -70,7 +70,10 @@ def test_a_killed_crawl_over_postgresql_ends_as_one_over_sqlite(postgres_server:
     assert there.rows() == local.rows()
     assert not list((there.path / ".local" / "frontier").glob("p*.sqlite"))
     url = next(url for url, (state, _) in sorted(local.urls().items()) if state == "fetched")
-    queries = ("SELECT state, reason, count(*) AS n FROM pages GROUP BY ALL ORDER BY ALL", "SELECT host, state, queued FROM hosts ORDER BY ALL")
+    queries = (
+        "SELECT state, reason, count(*) AS n FROM pages GROUP BY ALL ORDER BY ALL",
+        "SELECT host, state, queued FROM hosts ORDER BY ALL",
+    )
     for argv in (("status",), ("why", url), *(("sql", query) for query in queries), ("report", "run")):
         codes = [corpus_cli(*argv, "-c", one.path / "corpus.toml").code for one in (local, there)]
         assert codes == [0, 0], argv

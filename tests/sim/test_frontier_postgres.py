@@ -92,7 +92,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(durable: Postgres, victim: s
         store = PostgresFrontier(dsn, 0)
         store.claim("heir")
         assert not store.was_clean()
-        found = _pages_there(store, last + 4)  # type: ignore[arg-type]
+        found = _pages_there(store, last + 4)
         assert last <= found <= last + 2
         assert found % 2 == 0
         tally = store.tally()
