@@ -136,7 +136,11 @@ def _snapshot(project: Project, name: str) -> Snapshot:
         names = ", ".join(project.commits.keys(RELEASE_STAGE)) or "none yet"
         raise UsageError("there is no such release", name[:100], f"the releases are: {names}")
     if into := str(record.info.get("superseded_by") or ""):
-        raise UsageError("it is withdrawn: rows of it were taken down and are gone, so it cannot be compared", name, f"compare {into}, which stands in its place")
+        raise UsageError(
+            "it is withdrawn: rows of it were taken down and are gone, so it cannot be compared",
+            name,
+            f"compare {into}, which stands in its place",
+        )
     return load_snapshot(project, str(record.info["snapshot"]))
 
 

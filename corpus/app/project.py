@@ -64,7 +64,9 @@ def open_project(config: Config, *, create: bool = True) -> Project:
     if wrong := wrong_frontier(config.store.frontier):
         raise UsageError(wrong[0], "store.frontier", wrong[1])
     if config.engine.kind == "ray":
-        raise UsageError("this version does not run Ray", "engine.kind", 'set engine.kind = "local", or "rank" for a batch system')
+        raise UsageError(
+            "this version does not run Ray", "engine.kind", 'set engine.kind = "local", or "rank" for a batch system'
+        )
     server = "" if config.store.frontier == "sqlite" else config.store.frontier
     layout = Layout(config.root, config.local, server, (config.store.lease, config.crawl.total_timeout))
     if server and create:

@@ -84,7 +84,9 @@ def removed_rows(project: Project, snapshot: Snapshot, old: list[str], new: list
             if new
             else _GONE.replace("ANTI JOIN (SELECT url FROM read_parquet($new, hive_partitioning = false)) n ON n.url = o.url", "")
         )
-        values: dict[str, Any] = {"old": old, "decisions": str(project.file(f"snapshots/{snapshot.digest}/{DECISIONS}"))} | ({"new": new} if new else {})
+        values: dict[str, Any] = {"old": old, "decisions": str(project.file(f"snapshots/{snapshot.digest}/{DECISIONS}"))} | (
+            {"new": new} if new else {}
+        )
         said = con.cursor()
         documents = [
             str(project.file(path))  # as it is now: a takedown may have rewritten it since the snapshot

@@ -85,7 +85,9 @@ def _url_of(project: Project, views: Views, name: str) -> str:
         found = views.connection.execute(
             "SELECT url FROM measured_documents WHERE id = ? OR url_id = ? LIMIT 1", [name, name]
         ).fetchone()
-        known = found or next(read_all(project.layout, "SELECT url FROM urls WHERE url_id = ? LIMIT 1", (_url_id_of(project, name),)), None)
+        known = found or next(
+            read_all(project.layout, "SELECT url FROM urls WHERE url_id = ? LIMIT 1", (_url_id_of(project, name),)), None
+        )
         if known:
             return str(known[0])
         raise UsageError("no document and no URL has this id", name, "give the URL")

@@ -70,7 +70,9 @@ def _releases(releases: list[dict[str, Any]]) -> list[str]:
         state = f", withdrawn: {item['superseded_by']} stands in its place" if item["withdrawn"] else ""
         lines.append(f"  {item['release']}: {item['rows']} rows{state}")
         lines += [
-            f"    {row['urls']:>8}  {row['reason']}, statements read {row['checked_at'] or 'never'}" for row in item["decided"] if row["reason"]
+            f"    {row['urls']:>8}  {row['reason']}, statements read {row['checked_at'] or 'never'}"
+            for row in item["decided"]
+            if row["reason"]
         ]
     return lines
 
@@ -79,5 +81,7 @@ def _takedowns(orders: list[dict[str, Any]]) -> list[str]:
     lines = ["Takedowns:"] * bool(orders)
     for item in orders:
         state = f"carried out, {item['proof']}" if item["proof"] else "in force, not yet removed from files"
-        lines.append(f"  order {item['n']} of {item['at']}: {item['action']} of a {item['kind']} ({item['cause']}: {item['reason']}); {state}")
+        lines.append(
+            f"  order {item['n']} of {item['at']}: {item['action']} of a {item['kind']} ({item['cause']}: {item['reason']}); {state}"
+        )
     return lines

@@ -154,7 +154,14 @@ class SeenFilter:
 
     def save(self, path: Path, label: str) -> None:
         """Write the filter beside what it is about; `label` must be named to read it again."""
-        head = {"label": label, "p": self._p, "first": self._first, "growth": self._growth, "count": self._count, "room": self._room}
+        head = {
+            "label": label,
+            "p": self._p,
+            "first": self._first,
+            "growth": self._growth,
+            "count": self._count,
+            "room": self._room,
+        }
         bodies = [(layer.save_bytes(), size) for layer, size in self._layers]
         head["layers"] = [(len(body), size) for body, size in bodies]
         part = path.with_name(path.name + ".part")

@@ -358,7 +358,9 @@ class MemoryFrontier:
         visit = self._data.visits.get(key)
         if visit is None:
             return Validators()
-        return Validators(visit.etag, visit.last_modified, visit.content_sha256, visit.simhash, visit.history or NO_HISTORY, visit.whole)
+        return Validators(
+            visit.etag, visit.last_modified, visit.content_sha256, visit.simhash, visit.history or NO_HISTORY, visit.whole
+        )
 
     def rates(self) -> dict[int, int]:
         bins = (rate_bin(visit.history or NO_HISTORY) for visit in self._data.visits.values())

@@ -113,9 +113,7 @@ def due_rows(con: sqlite3.Connection, names: Names, states: Sequence[int], wall:
     return rows
 
 
-def heads(
-    con: sqlite3.Connection, names: Names, host: str, limit: int, again: bool | None
-) -> list[tuple[UrlRow, Validators]]:
+def heads(con: sqlite3.Connection, names: Names, host: str, limit: int, again: bool | None) -> list[tuple[UrlRow, Validators]]:
     """The first URLs of a host's line (of its revisits, or of the others, alone), each with what its last visit brought."""
     sql = (
         f"SELECT {_ROW}, v.etag, v.last_modified, v.content_sha256, v.simhash, v.seen, v.changed, v.watched_s, v.checked_at, v.fetched_at, v.whole_at, v.payload "

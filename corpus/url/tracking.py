@@ -29,7 +29,9 @@ _VENDORS = {
 TRACKING_PARAMETERS = frozenset(name for names in _VENDORS.values() for name in names.split())
 """Names, lower-case, dropped with their values wherever they stand in the query."""
 
-SESSION_NAMES = frozenset({"sid", "s", "session", "sessid", "sessionid", "session_id", "oscsid", "zenid", "cfid", "cftoken", "sess"})
+SESSION_NAMES = frozenset(
+    {"sid", "s", "session", "sessid", "sessionid", "session_id", "oscsid", "zenid", "cfid", "cftoken", "sess"}
+)
 """Names that forums and shops give their session ids, and that others give to something else: what stands there decides."""
 _SESSION_VALUE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-v]{26}", re.IGNORECASE)
 """An MD5 or SHA-1 in hexadecimal, or PHP's 26 characters of five bits: no number, no date and no word."""

@@ -167,4 +167,6 @@ def test_options_that_only_cost_are_not_part_of_the_release():
     """Memory, threads and batch are the last fields, and stand in no manifest; neither do the words for the card, which are in it."""
     from corpus.export.manifest import _CONTENT
 
-    assert set(_CONTENT) | {"memory", "threads", "batch", "previous", "previous_shards", "words"} == set(ReleaseOptions.__dataclass_fields__)
+    assert set(_CONTENT) | {"memory", "threads", "batch", "previous", "previous_shards", "words"} == set(
+        ReleaseOptions.__dataclass_fields__
+    )

@@ -33,7 +33,9 @@ def _c(folder: Path) -> list[str]:
 
 def _access_log(folder: Path) -> Path:
     path = folder / "access.log"
-    path.write_text('203.0.113.9 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "CorpusBot/1 (+mailto:a@example.org)"\n')
+    path.write_text(
+        '203.0.113.9 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "CorpusBot/1 (+mailto:a@example.org)"\n'
+    )
     return path
 
 
@@ -65,7 +67,10 @@ LINES: dict[str, Line] = {
     "bench": lambda demo, copy, new: [["bench", "language"]],
     "lookup": lambda demo, copy, new: [["lookup", "127.10.0.1", *_c(demo.folder)]],
     "audit": lambda demo, copy, new: [["audit", str(_access_log(new))]],
-    "simulate": lambda demo, copy, new: [["simulate", "--help"], ["simulate", "politeness", "--help"]],  # their own tests run them
+    "simulate": lambda demo, copy, new: [
+        ["simulate", "--help"],
+        ["simulate", "politeness", "--help"],
+    ],  # their own tests run them
     "takedown": lambda demo, copy, new: [
         ["takedown", "add", "example.org", "--reason", "a request", *_c(copy)],
         ["takedown", "list", *_c(copy)],
@@ -74,7 +79,11 @@ LINES: dict[str, Line] = {
     "diff": lambda demo, copy, new: [["diff", "v1", "v1", *_c(demo.folder)]],
     "push": lambda demo, copy, new: [["push", "--help"]],  # its own tests have a hub to push to
     "quality": lambda demo, copy, new: [["quality", "train", "--help"]],  # its own tests train
-    "report": lambda demo, copy, new: [["report", "consent", *_c(demo.folder)], ["report", "eu", *_c(demo.folder)], ["report", "run", *_c(demo.folder)]],
+    "report": lambda demo, copy, new: [
+        ["report", "consent", *_c(demo.folder)],
+        ["report", "eu", *_c(demo.folder)],
+        ["report", "run", *_c(demo.folder)],
+    ],
 }
 
 

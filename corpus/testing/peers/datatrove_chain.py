@@ -24,7 +24,9 @@ OUT = Path(JOB["out"])
 
 def run(*steps: Any, tasks: int = 1) -> Any:
     """One executor, in this process."""
-    return LocalPipelineExecutor(pipeline=list(steps), tasks=tasks, workers=1, logging_dir=str(OUT / "logs"), skip_completed=False).run()
+    return LocalPipelineExecutor(
+        pipeline=list(steps), tasks=tasks, workers=1, logging_dir=str(OUT / "logs"), skip_completed=False
+    ).run()
 
 
 def main() -> None:
