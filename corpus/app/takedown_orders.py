@@ -69,10 +69,9 @@ def add(project: Project, name: str, reason: str, *, scope: Scope = "copy", at: 
     members = set(named.also)
     if scope == "cluster":
         members |= set(cluster_members(project, named.kind, named.value, named.url_id))
-    known = _known(project, named, members)
     earlier = _earlier(project, named, members)
     if earlier is not None:
-        return Added(0, named.kind, named.value, known, len(members), earlier.n)
+        return Added(0, named.kind, named.value, _known(project, named, members), len(members), earlier.n)
     detail: dict[str, Any] = {"scope": scope}
     if members:
         detail["members"] = sorted(members)
@@ -80,7 +79,7 @@ def add(project: Project, name: str, reason: str, *, scope: Scope = "copy", at: 
         "takedown", at=time.time() if at is None else at, kind=named.kind, value=named.value, url_id=named.url_id,
         reason=reason.strip()[:_REASON_MAX], detail=detail,
     )  # fmt: skip
-    return Added(n, named.kind, named.value, known, len(members))
+    return Added(n, named.kind, named.value, _known(project, named, members), len(members))  # in force before it is counted
 
 
 def _named(project: Project, name: str) -> _Named:

@@ -10,7 +10,9 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +35,7 @@ _INLINE_BYTES = 32 * 2**20
 """Segments smaller than this together are looked through here: starting a worker would cost more."""
 _QUERY = "duckdb_temp"
 """Spills of queries: they take no lock, so one that is there right after a tidy is of a query that is running."""
+_WRITING_S = 60.0
 _WRITER = re.compile(r"\.part-(\d+)-")
 PLACES = ("warc_records", "captures", "documents", "release_rows", "index_lines", "frontier_rows", "leftovers")
 
@@ -126,16 +129,25 @@ def leftovers(project: Project) -> Iterator[Path]:
 
 
 def _is_written(path: Path) -> bool:
-    """Whether another process is writing this temporary file: an order that is given right now, say."""
+    """Whether another process is writing this temporary file this very minute: an order that is given right now, say."""
     match = _WRITER.match(path.name)
     if match is None or int(match[1]) == os.getpid():
         return False
+    with suppress(OSError):  # it is gone by now
+        return time.time() - path.stat().st_mtime < _WRITING_S and _lives(int(match[1]))
+    return False
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process is there and no zombie (where the system does not tell, it is none)."""
     try:
-        os.kill(int(match[1]), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
+    with suppress(OSError):  # no /proc here
+        return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0] != "Z"
     return True
 
 

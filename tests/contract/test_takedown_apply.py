@@ -13,10 +13,14 @@ import pytest
 from corpus.app.process import STAGE as MAP
 from corpus.store.warc_members import Member, read_members
 from tests.byte_scan import found_in, held
-from tests.contract.test_push_hub import CARD, REPO, hub  # noqa: F401  (a fixture)
+from tests.contract import test_push_hub
+from tests.contract.test_push_hub import CARD, REPO
 from tests.demo_corpus import DemoCorpus, corpus_cli, project_of
 from tests.hub_standin import HubStandIn
 from tests.takedown_kit import Prey, apply, manifest, prey, run, verified
+
+hub = test_push_hub.hub
+"""The fixture."""
 
 PUSH = (f"publish.repo={REPO}", "publish.card=card.toml")
 
@@ -36,7 +40,7 @@ def taken(demo_corpus: DemoCorpus, wanted: Prey, tmp_path_factory: pytest.TempPa
 
 def test_no_byte_of_a_text_is_left_here_or_on_the_hub(
     demo_corpus: DemoCorpus, wanted: Prey, hub: HubStandIn, tmp_path: Path
-) -> None:  # noqa: F811
+) -> None:
     """Crawl, release, push, takedown of a domain, a URL and an id, apply, push: no file of the folder and nothing the hub can
     still give out holds a line of them, packed or not; a later export and push neither."""
     folder = demo_corpus.copy(tmp_path / "corpus")
