@@ -132,6 +132,8 @@ class _Last:
     line: int
     ended: float
     resolution_s: float
+    earliest: float
+    """Before this it cannot have ended, if every gap up to it was kept: whole seconds excuse one pair, not a whole row."""
 
 
 class _State:
@@ -162,33 +164,38 @@ class _State:
         found.operators[operator] = found.operators.get(operator, 0) + 1
         key = (operator, name)
         last = self.latest.get(key)
-        if last is not None:
-            self._gap(hit, last, host, operator, name)
+        began = hit.started if last is None else self._gap(hit, last, host, operator, name)
         if last is None or hit.at >= last.ended:
-            self.latest[key] = _Last(hit.line, hit.at, hit.resolution_s)
+            self.latest[key] = _Last(hit.line, hit.at, hit.resolution_s, max(hit.at, began + (hit.took_s or 0.0)))
         refusal = self._judge(host, hit.target)
         if refusal is not None:
             found.forbidden += 1
             if len(found.refused) < NAMED:
                 found.refused.append(Forbidden(hit.line, host, operator, hit.target[:2000], refusal.rule, refusal.rule_line))
 
-    def _gap(self, hit: Hit, last: _Last, host: str, operator: str, name: str) -> None:
+    def _gap(self, hit: Hit, last: _Last, host: str, operator: str, name: str) -> float:
+        """Judge one gap; returns when the contact began at the earliest, if the gaps before it were kept."""
         found = self._found
         gap_s = hit.started - last.ended
         coarse = max(hit.resolution_s, last.resolution_s)
         found.closest_s = round(gap_s, 3) if found.closest_s is None else min(found.closest_s, round(gap_s, 3))
-        if gap_s + (coarse if coarse >= 1.0 else 0.0) < found.gap_s - SLACK_S:
-            found.too_soon += 1
-            if len(found.violations) < NAMED:
-                found.violations.append(
-                    TooSoon(hit.line, last.line, name, host, operator, hit.target[:2000], round(gap_s, 3), found.gap_s)
-                )
+        began = max(hit.started, last.earliest + found.gap_s)
+        if began <= hit.started + (coarse if coarse >= 1.0 else 0.0) + SLACK_S:
+            return began
+        found.too_soon += 1
+        if len(found.violations) < NAMED:
+            found.violations.append(
+                TooSoon(hit.line, last.line, name, host, operator, hit.target[:2000], round(gap_s, 3), found.gap_s)
+            )
+        return hit.started
 
     def limits(self) -> list[str]:
         """What this log cannot show, in sentences."""
         said = []
         if self._coarse:
-            said.append("Times are whole seconds: a gap up to a second too short goes unseen. nginx can log $msec.")
+            said.append(
+                "Times are whole seconds: one gap up to a second too short goes unseen (a row of them does not). nginx can log $msec."
+            )
         if self._untimed:
             said.append(
                 "Lines without a duration: the gap is taken from line to line, and may be shorter by the time an answer took. "

@@ -39,7 +39,7 @@ def stage_lock(folder: Path, stage: str, *, shared: bool = False, wall: Callable
 def holder(path: Path) -> dict[str, Any] | None:
     """What the present holder of a lock file says of itself (pid, host, boot_id, started_at); None when nobody holds it."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # who may only read may look too
     except FileNotFoundError:
         return None
     try:

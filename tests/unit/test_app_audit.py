@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.app.access_log import Reading, Spelling, read_hits
 from corpus.app.audit import audit, by_start
@@ -36,6 +40,21 @@ def test_a_combined_log_in_whole_seconds_names_only_what_nothing_excuses(tmp_pat
     assert (violation.line, violation.after_line, violation.gap_s, violation.due_s) == (4, 3, 0.0, 2.0)
     assert any("whole seconds" in limit for limit in found.limits)
     assert any("without a duration" in limit for limit in found.limits)
+
+
+def test_a_row_of_short_gaps_is_found_in_whole_seconds(tmp_path: Path) -> None:
+    """2 s due and a contact every second for a minute: one pair may be excused by the clock, sixty may not."""
+    found = audit(_log(tmp_path, *(_combined(s) for s in range(60))), gap_s=2.0)
+    assert found.too_soon >= 25
+    assert found.violations[0].line <= 4
+
+
+@given(st.lists(st.floats(0, 3), min_size=2, max_size=30), st.floats(0, 0.999))
+def test_who_keeps_the_gap_is_never_accused(waits: list[float], start: float) -> None:
+    """Contacts at least 2 s apart, logged in whole seconds: whatever the fractions were, no violation is named."""
+    moments = list(accumulate(waits, lambda at, wait: at + 2.0 + wait, initial=start))
+    with TemporaryDirectory() as folder:
+        assert audit(_log(Path(folder), *(_combined(int(at)) for at in moments)), gap_s=2.0).ok
 
 
 def test_durations_count_the_gap_from_the_end(tmp_path: Path) -> None:

@@ -135,3 +135,19 @@ def test_waiting_is_bounded(tmp_path: Path) -> None:
                 3.0, monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s)
             )
         assert 3.0 <= now[0] < 3.1
+
+
+def test_who_may_only_read_may_look_who_holds_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at a lock never asks for leave to write: a reader of somebody else's folder sees who works in it."""
+    real, asked = os.open, []
+
+    def watched(path: str | os.PathLike[str], flags: int, *more: int) -> int:
+        asked.append(flags)
+        return real(path, flags, *more)
+
+    with stage_lock(tmp_path, "crawl"):
+        monkeypatch.setattr(os, "open", watched)
+        found = holder(tmp_path / "crawl.lock")
+    assert found is not None
+    assert found["pid"] == os.getpid()
+    assert not asked[0] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
