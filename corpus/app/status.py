@@ -20,12 +20,19 @@ from corpus.app.segments import page_segments
 from corpus.store.locks import holder
 
 PARKED_SHOWN = 50
+ORDERS_SHOWN = 20
 Facts = Callable[[Project], Iterable[tuple[str, str]]]
 
 
 def orders_in_force(project: Project) -> Iterable[tuple[str, str]]:
     """What the operator ordered and has not lifted."""
-    return [("order", words) for words in described(Orders(project).standing)]
+    orders = Orders(project)
+    blocked = [f"{entry.kind} {entry.value} is blocked by order {entry.n}" for entry in orders.tombstones.blocked]
+    shown = [
+        *blocked[:ORDERS_SHOWN],
+        *([f"and {len(blocked) - ORDERS_SHOWN} more blocks"] if len(blocked) > ORDERS_SHOWN else []),
+    ]
+    return [("order", words) for words in (*described(orders.standing), *shown)]
 
 
 FACTS: list[Facts] = [orders_in_force, freshness.facts, crawl_facts.facts]

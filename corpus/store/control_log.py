@@ -135,6 +135,11 @@ class Tombstones:
         probes += [("domain", suffix) for host in sorted(hosts) for suffix in _suffixes(host)]
         return next((found for index in (self._down, self._blocked) for key in probes if (found := index.get(key))), None)
 
+    @property
+    def blocked(self) -> list[ControlEntry]:
+        """The blocks that hold, each once, in the order in which they were given."""
+        return sorted({entry.n: entry for entry in self._blocked.values()}.values(), key=lambda entry: entry.n)
+
     def __len__(self) -> int:
         return len(self._down) + len(self._blocked)
 

@@ -211,3 +211,14 @@ def test_wrong_orders_are_refused_and_not_recorded(tmp_path: Path, demo_corpus: 
         said = corpus_cli("ctl", *order, "-c", folder / "corpus.toml")
         assert said.code == 2, order
     assert not (folder / "control").exists()
+
+
+def test_status_names_the_blocks_that_hold(demo_corpus: Any, tmp_path: Path) -> None:
+    """Who wants to lift a block finds it in `status`; a lifted one is gone from there."""
+    config = demo_corpus.copy(tmp_path / "copy") / "corpus.toml"
+    for value in ("one.example", "two.example"):
+        assert corpus_cli("ctl", "block", value, "-c", config).code == 0
+    assert corpus_cli("ctl", "block", "--lift", "one.example", "-c", config).code == 0
+    said = corpus_cli("status", "-c", config).stdout
+    assert "domain two.example is blocked by order 2" in said
+    assert "one.example" not in said
