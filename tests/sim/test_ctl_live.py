@@ -219,6 +219,6 @@ def test_status_names_the_blocks_that_hold(demo_corpus: Any, tmp_path: Path) -> 
     for value in ("one.example", "two.example"):
         assert corpus_cli("ctl", "block", value, "-c", config).code == 0
     assert corpus_cli("ctl", "block", "--lift", "one.example", "-c", config).code == 0
-    said = corpus_cli("status", "-c", config).stdout
+    said = corpus_cli("status", "-c", config).out
     assert "domain two.example is blocked by order 2" in said
     assert "one.example" not in said
