@@ -383,8 +383,7 @@ class MemoryFrontier:
     def lookup(self, url: str) -> dict[str, object] | None:
         host = host_of(url)
         key = (host, uid_of(url))
-        row = self._data.rows.get(key)
-        known = row if row is not None else self._data.counted.get(key)
+        known = self._data.rows.get(key) or self._data.counted.get(key)
         return None if known is None else lookup_row(url, host, known, self._data.visits.get(key))
 
     def acked_end(self, segment_file: str) -> int:
