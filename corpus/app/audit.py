@@ -179,8 +179,8 @@ class _State:
         gap_s = hit.started - last.ended
         coarse = max(hit.resolution_s, last.resolution_s)
         found.closest_s = round(gap_s, 3) if found.closest_s is None else min(found.closest_s, round(gap_s, 3))
-        began = max(hit.started, last.earliest + found.gap_s)
-        if began <= hit.started + (coarse if coarse >= 1.0 else 0.0) + SLACK_S:
+        began = max(hit.started, last.earliest + found.gap_s - SLACK_S)  # slack for every gap: it adds up over a row
+        if began <= hit.started + (coarse if coarse >= 1.0 else 0.0):
             return began
         found.too_soon += 1
         if len(found.violations) < NAMED:
@@ -202,7 +202,9 @@ class _State:
                 "nginx can log $request_time, Apache %D."
             )
         if self._nameless:
-            said.append("Lines without a host: all of them count as one. Name it with --host, or log $host (Apache %v).")
+            said.append(
+                "Lines without a host: all of them count as one, so a log of several hosts accuses wrongly. Name the one with --host, or log $host (Apache %v)."
+            )
         if self._found.group == "server" and self._addressless:
             said.append("Lines without an address of the server: the whole log counts as one server. nginx can log $server_addr.")
         said.append("A User-Agent can be forged: whether an address belongs to the operator, only the operator can say.")

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from corpus.app.domain_target import domain_of, owned_domain
 from corpus.app.project import Project
 from corpus.errors import UsageError
 from corpus.settings import seconds, size_bytes
@@ -58,7 +59,7 @@ def slow(project: Project, target: str, factor: float, reason: str = "") -> Give
         hint = "2 halves the pace, 1 lifts an earlier order; nothing here makes a crawl faster than its hosts allow"
         raise UsageError(f"the factor is from 1 to {FACTOR_MAX:g}, not {factor:g}", "ctl slow", hint)
     everyone = target.lower() == EVERYONE
-    value = EVERYONE if everyone else _domain(target)
+    value = EVERYONE if everyone else domain_of(target)
     return _give(project, "slow", kind="" if everyone else "domain", value=value, detail={"factor": factor}, reason=reason)
 
 
@@ -66,10 +67,13 @@ def block(project: Project, target: str, reason: str = "", *, lift: bool = False
     """Never ask for a domain (and every host below it) or for one URL; `lift` takes an earlier block back."""
     action = "unblock" if lift else "block"
     if "://" not in target:
-        return _give(project, action, kind="domain", value=_domain(target), reason=reason)
+        value = _named_before(target) if lift else owned_domain(project, target)
+        return _give(project, action, kind="domain", value=value, reason=reason)
     url = canonical_url(target)
     if url is None:
         raise UsageError("not an http(s) URL", target[:200])
+    if not lift:
+        domain_of(host_of(url))
     return _give(project, action, kind="url", value=url, reason=reason)
 
 
@@ -104,8 +108,8 @@ def _give(
     return Given(n, action, value, detail or {}, running(project))
 
 
-def _domain(target: str) -> str:
-    """A domain or host as the crawl spells it. Raises UsageError for what is none."""
+def _named_before(target: str) -> str:
+    """What a block that is lifted may have named, which was once less than a domain. Raises UsageError for what is no host."""
     name = target.strip().strip(".")
     url = canonical_url(f"http://{name}/") if name and not set(name) & set("/?#@ \t\r\n") else None
     if url is None:

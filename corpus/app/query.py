@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from corpus.errors import UsageError
-from corpus.store.local_objects import sealed
+from corpus.store.local_objects import named_output, sealed
 
 CELL_MAX = 80
 
@@ -98,7 +98,7 @@ def write_jsonl(batches: Iterable[pa.RecordBatch], output: str | None) -> int:
         raise UsageError("a JSON lines file needs a name", "-o", "add -o result.jsonl.zst")
     rows = 0
     with (
-        sealed(Path(output)) as part,
+        sealed(named_output(output)) as part,
         part.open("wb") as raw,
         zstandard.ZstdCompressor(level=3).stream_writer(raw, closefd=False) as out,
     ):
@@ -113,5 +113,13 @@ def write_parquet(table: pa.Table, output: str | None) -> Path:
     """Write a result to a file and return its path. Raises UsageError without a name."""
     if output is None:
         raise UsageError("a Parquet file needs a name", "-o", "add -o result.parquet")
-    pq.write_table(table, output, compression="zstd")
+    with sealed(named_output(output)) as part:
+        pq.write_table(table, part, compression="zstd")
+    return Path(output)
+
+
+def write_text(text: str, output: str) -> Path:
+    """Write a result that is text to a file, in the place of one that was there, and return its path."""
+    with sealed(named_output(output)) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
     return Path(output)

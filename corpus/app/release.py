@@ -33,7 +33,7 @@ from corpus.app.snapshot import Snapshot, cluster_key, frontier_table, load_snap
 from corpus.config.check import configured_policy
 from corpus.crawl.identity import user_agent
 from corpus.errors import NonDeterministicStage, StoreError
-from corpus.export.build import Parts, ReleaseResult, build_release
+from corpus.export.build import Parts, ReleaseResult, build_release, next_name
 from corpus.export.ports import ReleaseOptions, Segment, SnapshotInputs
 from corpus.export.tokens import token_counter
 from corpus.filter.language import normalise_language
@@ -134,8 +134,7 @@ def release(project: Project, snapshot: Snapshot, name: str, report: Reporter, *
 def free_name(project: Project, snapshot: Snapshot, name: str) -> str:
     """The first of `name`, `name` counted on, … that is free, has no rows, or holds this very snapshot."""
     while _holds_other(project, snapshot, name) and _rows(project, name) != 0:
-        stem = name.rstrip("0123456789")
-        name = f"{stem}{int(name[len(stem) :] or 1) + 1}" if name != stem else f"{name}-2"
+        name = next_name(name)
     return name
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from corpus.app.costs import run_summaries
@@ -18,7 +17,7 @@ from corpus.app.frontier_view import tally, url_row
 from corpus.app.project import Project
 from corpus.app.views import Views
 from corpus.config.check import seed_lines
-from corpus.errors import StoreError, UsageError
+from corpus.errors import UsageError
 from corpus.model import FunnelStep
 from corpus.observe.live import Live
 from corpus.observe.live_file import read_live, read_series
@@ -151,7 +150,7 @@ def write_run_report(report: RunReport, form: str, output: str | None) -> str:
     """The report as `markdown`, `html` or `json`; into `output` where it is given, which then appears whole or not at all."""
     from corpus.app.report_run_html import html_report
     from corpus.app.report_run_text import markdown_report
-    from corpus.store.local_objects import sealed
+    from corpus.store.local_objects import named_output, sealed
 
     match form:
         case "html":
@@ -162,9 +161,6 @@ def write_run_report(report: RunReport, form: str, output: str | None) -> str:
             text = markdown_report(report)
     if output is None:
         return text
-    target = Path(output)
-    if not target.absolute().parent.is_dir():
-        raise StoreError("there is no such folder", str(target.parent), "make it first")
-    with sealed(target) as draft:
+    with sealed(named_output(output)) as draft:
         draft.write_bytes(text.encode("utf-8", "replace"))
     return ""

@@ -23,11 +23,11 @@ from corpus.app.takedown_auto import found as automatic_orders
 from corpus.app.takedown_auto import order
 from corpus.app.takedown_follow import follow_up
 from corpus.app.takedown_frontier import exclude
-from corpus.app.takedown_open import PLAN, open_plan, proof_name
+from corpus.app.takedown_open import PLAN, end_unproved, open_plan, proof_name, unproved
 from corpus.app.takedown_orders import completed, iso
 from corpus.app.takedown_release import Superseded, supersede_release
 from corpus.app.takedown_scan import Scan, forget_catalog, run, scan, segment_tasks, tidy
-from corpus.app.takedown_segment import STEP, SegmentTask, announce, install, installed, supersede
+from corpus.app.takedown_segment import DAMAGED, STEP, SegmentTask, announce, install, installed, supersede
 from corpus.app.takedown_targets import REMOVING, Targets, targets_of
 from corpus.engine.tasks import Engine
 from corpus.errors import CorpusError, StoreError
@@ -97,6 +97,10 @@ def _apply(project: Project, engine: Engine, report: Reporter, now: float) -> Ap
     if plan is None:
         done = completed(project)
         pending = any(entry.action in REMOVING and entry.n > (done[-1][1]["control"] if done else 0) for entry in orders)
+        keys = project.commits.keys(PLAN)
+        last = unproved(project, keys[-1]) if keys else None
+        if before.faults and not before.remaining and last is not None and last.info["control"] == version:
+            raise _no_proof(before)  # as it was said before
         if not before.remaining and not pending:
             return Applied(before.live_rows, before.live_rows, 0, 0, done[-1][0] if done else "")
         plan = _plan(project, version, before)
@@ -133,11 +137,18 @@ def _carry_out(
             f"{after.remaining} things are still there: {after.found}", "takedown apply", "report it: this is a defect"
         )
     if after.faults:
-        (file, offset, reason), n = after.faults[0], len(after.faults)
-        raise StoreError(
-            f"{n} places cannot be read, so nothing can be proved of them (at {offset}: {reason})", file, "run corpus verify"
-        )
+        end_unproved(project, plan)
+        raise _no_proof(after)
     return _prove(project, plan, orders, before, after, releases, now)
+
+
+def _no_proof(told: Scan) -> StoreError:
+    """All that can be read is done, and something cannot be read."""
+    (file, offset, reason), n = told.faults[0], len(told.faults)
+    return StoreError(
+        f"what can be read was removed, but {n} places cannot be read, so no proof is given (at {offset}: {reason})", file,
+        "corpus verify names the damage; with a whole copy in its place, corpus takedown apply gives the proof; other stages go on",
+    )  # fmt: skip
 
 
 def _segments(project: Project, engine: Engine, report: Reporter, number: int, targets: Targets, touched: set[str]) -> None:
@@ -146,10 +157,11 @@ def _segments(project: Project, engine: Engine, report: Reporter, number: int, t
     tasks: list[SegmentTask] = []
     for task in segment_tasks(project, number, targets):
         step = steps.get(task.key)
-        if step is not None and installed(project, step):
+        damaged = step is not None and bool(step.rows.get(DAMAGED))
+        if step is not None and installed(project, step) and not (damaged and task.file in touched):
             install(project, step, None)
         elif step is not None or task.file in touched:
-            tasks.append(replace(task, again=step is not None))
+            tasks.append(replace(task, again=step is not None, damaged=damaged))
     for done, made in enumerate(run(project, engine, "make", tasks), 1):
         if isinstance(made, CommitRecord):
             known = steps.get(made.key)
@@ -191,7 +203,8 @@ def _prove(
     now: float,
 ) -> Applied:
     """Write the proof, once."""
-    steps = _steps(project, int(plan.key))
+    keys = [key for key in project.commits.keys(PLAN) if key == plan.key or not project.objects.exists(proof_name(key))]
+    steps = [step for key in keys for step in _steps(project, int(key))]  # of applies before that gave no proof, too
     last = max((told["control"] for _, told in completed(project)), default=0)
     carried = [entry for entry in orders if entry.action in REMOVING and entry.n > last]
     shards = sum(step.rows.get("shards", 0) for step in steps)

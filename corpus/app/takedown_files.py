@@ -6,7 +6,8 @@ A family file without the rows is byte for byte what measuring the segment witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.app.takedown_targets import Targets
+from corpus.errors import StoreError
 from corpus.filter.schema import FAMILIES
 from corpus.filter.tables import encode
 from corpus.store.warc_members import Member, read_members
@@ -25,6 +27,8 @@ from corpus.store.warc_read import read_at
 from corpus.store.warc_stream import Fault
 
 KEYS = ("id", "url_id", "host", "fetched_at")
+AGAIN = "run corpus verify --repair, then corpus takedown apply again"
+"""What helps where a file that can be made from the archive is damaged."""
 _PAGE_KINDS = frozenset({"response", "revisit", "resource", "conversion"})
 
 
@@ -109,10 +113,20 @@ def may_hold(path: Path, targets: Targets) -> bool:
 
 def covered_rows(path: Path, targets: Targets) -> npt.NDArray[np.bool_]:
     """Which rows of a file with documents' or a release's columns orders cover. Reads four columns, never a text."""
-    source = pq.ParquetFile(path)
-    if not may_hold(path, targets):
-        return np.zeros(source.metadata.num_rows, dtype=bool)
-    return targets.rows(source.read(columns=list(KEYS)))
+    with _readable(path):
+        source = pq.ParquetFile(path)
+        if not may_hold(path, targets):
+            return np.zeros(source.metadata.num_rows, dtype=bool)
+        return targets.rows(source.read(columns=list(KEYS)))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """A table that cannot be read is damage of a file with a name, and not a defect of the program."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"cannot be read: {' '.join(str(error).split())[:200]}", str(path), AGAIN) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +144,15 @@ def without(paths: dict[str, Path], targets: Targets, offsets: Iterable[int], li
 
     `lists`: names of URL lists whose hits are counted anew.
     """
-    documents = pq.ParquetFile(paths["documents"]).read()
+    with _readable(paths["documents"]):
+        documents = pq.ParquetFile(paths["documents"]).read()
     places = pa.array(sorted(offsets), pa.int64())
     mask = targets.rows(documents) | np.asarray(pc.is_in(documents["warc_offset"], places), dtype=bool)
     kept = {"documents": documents.filter(pa.array(~mask))}
     left = kept["documents"]["id"].combine_chunks()  # not the removed ones: after a kill the documents may be rewritten already
     for family in FAMILIES[1:]:
-        table = pq.ParquetFile(paths[family]).read()
+        with _readable(paths[family]):
+            table = pq.ParquetFile(paths[family]).read()
         kept[family] = table.filter(pc.is_in(table["id"], left))
     hits = dict.fromkeys(lists, 0)
     for names in kept["signals"]["url_list_names"].drop_null().to_pylist() if hits else ():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from corpus.app.domain_target import domain_of, owned_domain
 from corpus.app.frontier_files import read_all
 from corpus.app.project import Project
 from corpus.app.release import CLUSTERS
@@ -24,7 +25,7 @@ from corpus.errors import UsageError
 from corpus.model import url_id
 from corpus.store.control_log import ControlEntry
 from corpus.url.canonical import canonical_url
-from corpus.url.host import host_of, is_public_suffix
+from corpus.url.host import host_of
 
 PROOFS = "proofs/takedown-"
 _ID = re.compile(r"[0-9a-f]{32}\Z", re.IGNORECASE)
@@ -87,24 +88,16 @@ def _named(project: Project, name: str) -> _Named:
     if _ID.match(name):
         return _by_id(project, name.lower())
     url = canonical_url(name) if "://" in name else None
-    if url is not None and host_of(url):
+    if url is not None and domain_of(host_of(url)):
         other = "https" + url[4:] if url.startswith("http:") else "http" + url[5:]
         return _Named("url", url_id(url), also=(url_id(canonical_url(other) or other),))
-    host = host_of(canonical_url(f"http://{name}/") or "") if name and not set(name) & set("/?#@ \t\r\n") else ""
-    if not host or "://" in name:
+    if not name or set(name) & set("/?#@ \t\r\n"):
         raise UsageError(
             "neither a domain nor an http(s) URL nor an id of 32 hex digits",
             name[:200],
             "write example.org, a whole URL, or an id",
         )
-    if is_public_suffix(host) and not host.startswith("[") and ("." in host or not _is_host(project, host)):
-        raise UsageError("a name under which strangers register", host, "name the domains one by one")
-    return _Named("domain", host)
-
-
-def _is_host(project: Project, name: str) -> bool:
-    """Whether a single label is a host of its own here (`localhost`) and no top-level domain."""
-    return next(read_all(project.layout, "SELECT 1 FROM hosts WHERE host = ? LIMIT 1", (name,)), None) is not None
+    return _Named("domain", owned_domain(project, name))
 
 
 def _by_id(project: Project, value: str) -> _Named:

@@ -105,9 +105,12 @@ def _successor(
         part = final.with_name(f".{name}.part")
         shutil.rmtree(part, ignore_errors=True)  # left by an apply that was killed
         part.mkdir(parents=True)
-        with scratch_folder(project) as scratch:
-            _build(project, record, facts, name, number, targets, gone, part, scratch)
-        publish(part, final)
+        try:
+            with scratch_folder(project) as scratch:
+                _build(project, record, facts, name, number, targets, gone, part, scratch)
+            publish(part, final)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)  # nothing half-built stays beside the releases
     made: dict[str, Any] = json.loads((final / "manifest.json").read_text("utf-8"))
     if project.commits.get(RELEASE_STAGE, name) is None:
         outputs = {project.layout.relative(path): file_sha256(path) for path in sorted(final.rglob("*")) if path.is_file()}
@@ -173,12 +176,20 @@ def _build(
         told = manifest(key, inputs, options, policy, str(facts["tokenizer"]), decisions, found, shards, tokens)
         told |= {"supersedes": record.key, "takedown": number, "control": targets.version, "promoted": promoted}
         types = {field.name: "struct" if str(field.type).startswith("struct") else str(field.type) for field in schema}
-        rows = domains_after(con, (old / "domains.csv").read_text("utf-8"), shards, part, changes)
+        rows = domains_after(con, _recorded_text(project, record, "domains.csv"), shards, part, changes)
         words = _words(record.key, facts, shards, changes, len(extra))
         card = CardFacts(inputs, options, policy, decisions, found, rows, shards, tokens, str(facts["tokenizer"]), types, words)
         write_sides(part, told, card, schema)
     finally:
         con.close()
+
+
+def _recorded_text(project: Project, record: CommitRecord, name: str) -> str | None:
+    """The text of a release's side file; None where it is not there or not what was recorded."""
+    path = project.layout.release_dir(record.key) / name
+    if not path.is_file() or file_sha256(path) != record.outputs.get(project.layout.relative(path)):
+        return None
+    return path.read_text("utf-8")
 
 
 def _stated(facts: dict[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,15 @@ repeat finds the step record and brings each file and record to what it says.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from corpus.app.index import STAGE as INDEX
 from corpus.app.project import Project
-from corpus.app.takedown_files import Measured, Records, covered_records, covered_rows, skipped_among, without
+from corpus.app.segments import STAGE as SEGMENT
+from corpus.app.takedown_files import AGAIN, Measured, Records, covered_records, covered_rows, skipped_among, without
+from corpus.app.takedown_open import STEP as _STEP
 from corpus.app.takedown_targets import Targets
 from corpus.errors import NonDeterministicStage, StoreError
 from corpus.store.cdxj import index_lines, parse
@@ -23,8 +25,10 @@ from corpus.store.files import Files
 from corpus.store.local_objects import sealed
 from corpus.store.warc_members import replaced
 
-STEP = "takedown"
+STEP = _STEP
 PART = ".part-takedown-"
+DAMAGED = "damaged"
+"""A count of a step record: 1 where the archive is damaged, and was left so apart from what was taken down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class SegmentTask:
     poisoned: tuple[str, ...] = ()
     again: bool = False
     """Everything is made again: a step record says what must come out."""
+    damaged: bool = False
+    """That step is of an archive that is damaged."""
 
     @property
     def file(self) -> str:
@@ -82,6 +88,8 @@ def make(task: SegmentTask) -> CommitRecord | None:
     """In a worker: make the files anew beside the old ones. Returns what a step record must say; None when nothing is covered."""
     path = task.files.local(task.file)
     records = covered_records(path, task.targets, task.evidence)
+    if task.damaged or (not task.again and file_sha256(path) != task.record.outputs[task.file]):
+        return make_damaged(task, records)
     digests: dict[str, str] = {}
     lines = 0
     if records.gone or task.again or (task.index is not None and _covered_lines(task, records.kept)[0]):
@@ -99,6 +107,47 @@ def make(task: SegmentTask) -> CommitRecord | None:
     return _step(task, records, measured, digests, lines) if digests else None
 
 
+def make_damaged(task: SegmentTask, records: Records) -> CommitRecord | None:
+    """The same for an archive that is not what was recorded. What can be read of the orders goes, every other byte stays; the
+    archive's own record stays too, so that its damage is found by every later look and a copy of it is known to be whole."""
+    digests: dict[str, str] = {}
+    said = []
+    if records.gone:
+        part = part_of(task.files.root / task.file)
+        replaced(task.files.local(task.file), part, records.gone, task.targets.version)
+    if task.index is not None:
+        name = next(iter(task.index.outputs))
+        left = _lines_left(task, records)
+        digests |= _put(task.files.root, name, b"".join(left))
+        index = replace(task.index, outputs={**task.index.outputs, **digests}, rows={**task.index.rows, "captures": len(left)})
+        said.append({"record": value_of(index), "before": index.key})
+    measured = _measure(task, records) if task.measured is not None else None
+    if measured is not None and task.measured is not None:
+        for family, data in measured.files.items():
+            digests |= _put(task.files.root, _families(task.measured)[family], data)
+        after = _map_record(task, task.record.outputs[task.file], measured, 0, 0, digests, damaged=True)
+        said.append({"record": value_of(replace(after, key=task.measured.key)), "before": task.measured.key})
+    before = {name: file_sha256(task.files.local(name)) for name in sorted(digests)}
+    if not task.again:
+        _expect(task, before)
+    rows = {"records": len(records.gone), "captures": records.captures, "documents": measured.removed if measured else 0}
+    info = {"number": task.number, "control": task.targets.version, "records": said}
+    return CommitRecord(STEP, task.key, before, digests, {**rows, DAMAGED: 1}, info)
+
+
+def _lines_left(task: SegmentTask, records: Records) -> list[bytes]:
+    """Lines of the segment's index that tell of no covered capture."""
+    assert task.index is not None, "only indexed segments have lines"
+    left = []
+    with task.files.local(next(iter(task.index.outputs))).open("rb") as file:
+        for line in file:
+            entry = parse(line)
+            covered = entry.offset not in records.kept and task.targets.covers_found(entry.url, _dated(entry.timestamp))
+            if not covered and entry.offset not in records.gone:
+                left.append(line)
+    return left
+
+
 def part_of(path: Path) -> Path:
     """Where the new content of a file waits: under a name that no glob for segments or families finds."""
     return path.with_name(f"{PART}{path.name}.new")
@@ -112,6 +161,8 @@ def install(project: Project, step: CommitRecord, made: CommitRecord | None) -> 
         and any(made.outputs.get(name) != digest for name, digest in step.outputs.items())
     ):
         raise NonDeterministicStage("the takedown made other bytes than before it was interrupted", step.key, "run corpus verify")
+    if made is not None and made.rows.get(DAMAGED):
+        _redact(project, step)
     for name, wanted in sorted(step.outputs.items()):
         path = project.layout.absolute(name)
         part = part_of(path)
@@ -121,6 +172,18 @@ def install(project: Project, step: CommitRecord, made: CommitRecord | None) -> 
         part.unlink(missing_ok=True)
         project.files.replace(name, wanted)
     supersede(project, step)
+
+
+def _redact(project: Project, step: CommitRecord) -> None:
+    """Put a damaged archive without what was taken down in its place. It comes before the files that the step speaks of."""
+    segment = step.key.split(".", 1)[1]
+    record = project.commits.get(SEGMENT, segment)
+    assert record is not None, "its record stays"
+    path = project.layout.absolute(next(iter(record.outputs)))
+    part = part_of(path)
+    if part.is_file():
+        with sealed(path) as new:
+            part.replace(new)
 
 
 def announce(project: Project, step: CommitRecord) -> None:
@@ -223,13 +286,11 @@ def _expect(task: SegmentTask, before: dict[str, str]) -> None:
     }
     for name, digest in before.items():
         if known[name] != digest:
-            raise StoreError(
-                "its bytes are not those that were recorded, so nothing was rewritten", name, "run corpus verify --repair"
-            )
+            raise StoreError("its bytes are not those that were recorded, so nothing was rewritten", name, AGAIN)
 
 
 def _map_record(
-    task: SegmentTask, digest: str, measured: Measured, gone: int, skipped: int, digests: dict[str, str]
+    task: SegmentTask, digest: str, measured: Measured, gone: int, skipped: int, digests: dict[str, str], *, damaged: bool = False
 ) -> CommitRecord:
     """The record that measuring the segment as it is now would leave."""
     old = task.measured
@@ -238,9 +299,11 @@ def _map_record(
     key = stage_key(
         segment=old.info["segment"], digest=digest, origin=old.info["origin"], poisoned=sorted(task.poisoned), **settings
     )
+    counted = sum(old.rows[name] for name in ("documents", "skipped", "repeats"))
+    earlier = 0 if damaged else task.record.rows["pages"] - counted  # documents that went while the archive was damaged
     rows = dict(measured.rows) | {
         "skipped": old.rows["skipped"] - skipped,
-        "repeats": old.rows["repeats"] - (gone - skipped - measured.removed),
+        "repeats": old.rows["repeats"] - (0 if damaged else gone - skipped - measured.removed - earlier),
     }
     info = {**old.info, **({"url_list_hits": measured.hits} if "url_list_hits" in old.info else {})}
     return CommitRecord(old.stage, key, {task.file: digest, **settings}, {**old.outputs, **_of(digests, old.outputs)}, rows, info)

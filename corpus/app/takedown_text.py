@@ -21,9 +21,10 @@ from corpus.export.supersede import Change
 
 _CUT = re.compile(r"; cut span kinds: (.*?); near-duplicate clusters at ")
 _DOMAINS = """
-SELECT domain, count(*), strftime(min(fetched_at), '%Y-%m-%dT%H:%M:%SZ'), strftime(max(fetched_at), '%Y-%m-%dT%H:%M:%SZ')
+SELECT domain, count(*), strftime(min(fetched_at), '%Y-%m-%dT%H:%M:%SZ'), strftime(max(fetched_at), '%Y-%m-%dT%H:%M:%SZ'){sizes}
 FROM read_parquet($files, hive_partitioning = false) GROUP BY 1
 """
+_SIZES = ", sum(strlen(text))"
 
 
 def cut_kinds(croissant: str) -> tuple[str, ...]:
@@ -38,18 +39,20 @@ def cut_kinds(croissant: str) -> tuple[str, ...]:
 
 
 def domains_after(
-    con: duckdb.DuckDBPyConnection, before: str, shards: Sequence[Written], folder: Path, changes: Sequence[Change]
+    con: duckdb.DuckDBPyConnection, before: str | None, shards: Sequence[Written], folder: Path, changes: Sequence[Change]
 ) -> list[DomainRow]:
-    """The rows of `domains.csv`: pages and times from the new shards, bytes of text from the old file and what changed."""
-    try:
-        sizes = {row.domain: row.text_bytes for row in read_domains(before)}
-    except (ValueError, KeyError) as error:
-        raise StoreError(f"cannot be read: {error}", "domains.csv", "run corpus verify") from None
+    """The rows of `domains.csv`: pages and times from the new shards, bytes of text from the old file and what changed, or from
+    the new shards as well where the old file is damaged (`before` is None)."""
+    files = [str(folder / shard.path) for shard in shards if shard.rows]
+    if before is None:
+        counted = con.execute(_DOMAINS.format(sizes=_SIZES), {"files": files}).fetchall() if files else []
+        rows = [DomainRow(domain, pages, int(size or 0), first, last) for domain, pages, first, last, size in counted]
+        return sorted(rows, key=lambda row: (-row.text_bytes, row.domain))
+    sizes = {row.domain: row.text_bytes for row in read_domains(before)}
     for change in changes:
         for domain, size in change.text.items():
             sizes[domain] = sizes.get(domain, 0) + size
-    files = [str(folder / shard.path) for shard in shards if shard.rows]
-    found = con.execute(_DOMAINS, {"files": files}).fetchall() if files else []
+    found = con.execute(_DOMAINS.format(sizes=""), {"files": files}).fetchall() if files else []
     rows = [DomainRow(domain, pages, sizes.get(domain, 0), first, last) for domain, pages, first, last in found]
     return sorted(rows, key=lambda row: (-row.text_bytes, row.domain))
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from corpus.app.project import Project
-from corpus.app.takedown_open import proof_name
+from corpus.app.takedown_open import proof_name, unproved_key
 from corpus.app.verify_faults import Findings, Kind
 from corpus.store.commits import CommitRecord
 
@@ -47,9 +47,17 @@ def check_takedowns(
     findings: Findings,
 ) -> None:
     """Plans against proofs, and the last step of each segment against its record. `segments`: file → recorded digest."""
+    steps = list(steps)
+    ended = {step.key for step in steps}
+    plans = sorted(plans, key=lambda plan: plan.key)
+    proved = max((plan.key for plan in plans if project.objects.exists(proof_name(plan.key))), default="")
     for plan in plans:
         findings.count("takedowns")
         name = proof_name(plan.key)
+        if not project.objects.exists(name) and unproved_key(plan.key) in ended:
+            if plan.key > proved:
+                findings.add(Kind.TAKEDOWN, name, "a takedown is without proof, because something could not be read")
+            continue
         if not project.objects.exists(name):
             findings.add(Kind.TAKEDOWN, name, "a takedown was interrupted half-way: run corpus takedown apply")
             return

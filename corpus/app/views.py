@@ -114,7 +114,14 @@ class Views:
     def _execute(self, sql: str) -> duckdb.DuckDBPyRelation:
         self._prepare(sql)
         statements = self.connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:  # EXPLAIN ANALYZE runs what it explains
+        if len(statements) != 1:
+            what = (
+                f"only a single query is answered; {len(statements)} statements were given"
+                if statements
+                else "the query is empty"
+            )
+            raise UsageError(what, "sql", "write one SELECT")
+        if statements[0].type != duckdb.StatementType.SELECT:  # EXPLAIN ANALYZE runs what it explains
             raise UsageError("only a single query is answered; nothing here is ever written", "sql", "write one SELECT")
         return self.connection.sql(sql)
 
@@ -315,10 +322,10 @@ def _records(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
 def _releases(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     rows = [
-        (name, str(m["identity"]["snapshot"]), int(m["rows"]), int(m["text_bytes"]), len(m["shards"]))
+        (name, str(m["identity"]["snapshot"]), int(m["rows"]), int(m["text_bytes"]), len(m["shards"]), bool(m.get("withdrawn")))
         for name, m in releases(project)
     ]
-    schema = pa.schema([("name", _S), ("snapshot", _S), ("rows", _I), ("bytes", _I), ("shards", _I)])
+    schema = pa.schema([("name", _S), ("snapshot", _S), ("rows", _I), ("bytes", _I), ("shards", _I), ("withdrawn", pa.bool_())])
     _table(connection, "releases", schema, iter([rows] if rows else []))
 
 

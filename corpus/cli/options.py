@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import click
 
 if TYPE_CHECKING:
     from corpus.config.tree import Config
+
+_RELEASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def with_config(*, fetching: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -54,9 +57,21 @@ def with_share(verb: Callable[..., Any]) -> Callable[..., Any]:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print exactly one JSON document.")
 
 
-def emit(document: Any) -> None:
+def emit(value: Any) -> None:
     """One JSON document on stdout. Times must already be text; anything else unknown is an error of ours."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2, sort_keys=False, allow_nan=False))
+    click.echo(document(value))
+
+
+def document(value: Any) -> str:
+    """A value as every `--json` prints it."""
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=False, allow_nan=False)
+
+
+def release_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuses, before anything is done, a name that no release can have."""
+    if value is not None and not _RELEASE_NAME.fullmatch(value):
+        raise click.BadParameter(f"{value[:100]!r} is no name of a release: letters, digits, '.', '_' and '-', at most 100")
+    return value
 
 
 def clean(text: str) -> str:

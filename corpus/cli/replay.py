@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from corpus.cli.options import as_json, emit, with_config
+from corpus.cli.options import as_json, emit, release_name, with_config
 from corpus.config.tree import Config
 
 
 @click.command(name="replay")
-@click.argument("release")
+@click.argument("release", callback=release_name)
 @with_config()
 @as_json
 def command(config: Config, release: str, as_json: bool) -> int:

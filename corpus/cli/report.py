@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -76,13 +75,13 @@ def eu(config: Config, name: str, sme: bool, form: str, output: str | None, as_j
 
 def _write(output: str | None, parts: Iterable[str]) -> None:
     """To stdout, or into a file that appears whole or not at all."""
-    from corpus.store.local_objects import sealed
+    from corpus.store.local_objects import named_output, sealed
 
     if output is None:
         for part in parts:
             click.echo(part, nl=False)
         return
-    with sealed(Path(output)) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+    with sealed(named_output(output)) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(parts)
 
 

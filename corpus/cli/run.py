@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from corpus.cli.options import as_json, with_config
+from corpus.cli.options import as_json, release_name, with_config
 from corpus.cli.summaries import run_stages
 from corpus.config.tree import Config
 
 
 @click.command(name="run")
 @with_config(fetching=True)
-@click.option("--name", default=None, help="The release's name; default: export.name.")
+@click.option("--name", default=None, callback=release_name, help="The release's name; default: export.name.")
 @as_json
 def command(config: Config, name: str | None, as_json: bool) -> int:
     """Crawl, process, dedup and export. Ctrl-C drains; the same command again resumes."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from corpus.cli.options import as_json, clean, emit, with_config
+from corpus.cli.options import as_json, clean, document, with_config
 from corpus.config.tree import Config
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 @click.command(name="sql")
@@ -16,7 +20,13 @@ from corpus.config.tree import Config
 @click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json", "parquet", "jsonl.zst"]), default="table", show_default=True
 )
-@click.option("-o", "--output", type=click.Path(), default=None, help="Write here (needed for parquet and jsonl.zst).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    default=None,
+    help="Write this file instead of printing (needed for parquet and jsonl.zst).",
+)
 @click.option("--attach", is_flag=True, help="Write attach.sql: the same views for the duckdb shell (into -o FOLDER).")
 @as_json
 def command(config: Config, query: str | None, form: str, output: str | None, attach: bool, as_json: bool) -> int:
@@ -34,7 +44,7 @@ def command(config: Config, query: str | None, form: str, output: str | None, at
 
         click.echo(f"wrote {write_attach(project, Path(output) if output else None)}")
         return 0
-    from corpus.app.query import as_csv, as_document, as_table, write_jsonl, write_parquet
+    from corpus.app.query import write_jsonl, write_parquet
     from corpus.app.views import Views
 
     with Views(project) as views:
@@ -43,14 +53,28 @@ def command(config: Config, query: str | None, form: str, output: str | None, at
             click.echo(f"wrote {rows} rows to {output}")
             return 0
         table = views.query(query)
-    if as_json or form == "json":
-        emit(as_document(table))
-    elif form == "parquet":
+    if form == "parquet" and not as_json:
         click.echo(f"wrote {write_parquet(table, output)}")
     else:
-        text = as_csv(table) if form == "csv" else clean(as_table(table))
-        click.echo(text, nl=False)
+        _say(table, "json" if as_json else form, output)
     return 0
+
+
+def _say(table: Table, form: str, output: str | None) -> None:
+    """A result as text: on stdout, or in a file."""
+    from corpus.app.query import as_csv, as_document, as_table, write_text
+
+    match form:
+        case "json":
+            text = document(as_document(table)) + "\n"
+        case "csv":
+            text = as_csv(table)
+        case _:
+            text = clean(as_table(table))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        click.echo(f"wrote {write_text(text, output)}", err=form == "json")
 
 
 JSONL_BATCH = 1024

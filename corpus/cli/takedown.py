@@ -75,7 +75,12 @@ def listing(config: Config, as_json: bool) -> int:
 def _order(item: dict[str, Any]) -> str:
     more = f" and {item['members']} more URLs" if item["members"] else ""
     state = f"applied, {item['proof']}" if item["proof"] else "pending: run corpus takedown apply"
-    return f"{item['n']:>6}  {item['at']}  {item['action']} {item['kind']} {item['value']}{more} ({item['cause']}: {item['reason']}); {state}"
+    return f"{item['n']:>6}  {item['at']}  {item['action']} {item['kind']} {item['value']}{more} ({item['cause']}: {_one_line(item['reason'])}); {state}"
+
+
+def _one_line(text: str) -> str:
+    """Text of a person with line breaks and control characters spelled out: an order is one line."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 @command.command(name="apply")

@@ -36,9 +36,11 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
 
     `deep`: read lists, models and benchmark files whole, however large, in place of only looking for them.
     """
+    first: list[Problem] = []
     found: list[tuple[str, str, str]] = []
     if fetching:
-        found += _identity(config) + _seeds(config) + _scope(config) + _pace(config)
+        first = [*(located(config, *fault) for fault in _identity(config)), *_seeds(config)]
+        found += _scope(config) + _pace(config)
     found += (
         _networks(config)
         + _filters(config, deep)
@@ -49,7 +51,7 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
         + _elsewhere(config)
         + _not_yet(config)
     )
-    return [located(config, key, message, hint) for key, message, hint in found]
+    return first + [located(config, key, message, hint) for key, message, hint in found]
 
 
 def load_checked(path: str, overrides: Sequence[str], *, fetching: bool, deep: bool = False) -> Config:
@@ -98,31 +100,40 @@ def _identity(config: Config) -> list[tuple[str, str, str]]:
     return found
 
 
-def seed_lines(config: Config) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Seed URLs as given (files read), and what is wrong with them."""
+def seed_lines(config: Config) -> tuple[list[str], list[Problem]]:
+    """Seed URLs as given (files read), and what is wrong with them, each where it stands."""
     urls: list[str] = []
-    found: list[tuple[str, str, str]] = []
+    found: list[Problem] = []
     for seed in config.crawl.seeds:
         if "://" in seed:
             urls.append(seed)
+            if canonical_url(seed) is None:
+                found.append(located(config, "crawl.seeds", _no_url(seed), ""))
             continue
         path = config.base / seed
         try:
-            text = path.read_text("utf-8")
+            lines = path.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            found.append(
-                ("crawl.seeds", f"seed file {path} cannot be read: {error}", "write URLs with their scheme, or mend the path")
-            )
+            hint = "write URLs with their scheme, or mend the path"
+            found.append(located(config, "crawl.seeds", f"seed file {path} cannot be read: {error}", hint))
             continue
-        urls += [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    found += [("crawl.seeds", f"not an http(s) URL: {url[:200]!r}", "") for url in urls if canonical_url(url) is None]
+        given = [
+            (number, line.strip()) for number, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
+        ]
+        urls += [url for _, url in given]
+        found += [Problem(str(path), number, "crawl.seeds", _no_url(url)) for number, url in given if canonical_url(url) is None]
     return urls, found
 
 
-def _seeds(config: Config) -> list[tuple[str, str, str]]:
+def _no_url(text: str) -> str:
+    return f"not an http(s) URL: {text[:200]!r}"
+
+
+def _seeds(config: Config) -> list[Problem]:
     urls, found = seed_lines(config)
     if not urls and not found:
-        found.append(("crawl.seeds", "required", "a crawl starts somewhere: URLs, or files with one URL a line"))
+        hint = "a crawl starts somewhere: URLs, or files with one URL a line"
+        found.append(located(config, "crawl.seeds", "required", hint))
     return found
 
 
@@ -221,6 +232,9 @@ def _dedup(config: Config) -> list[tuple[str, str, str]]:
                 "lower one of them",
             )
         )
+    if dedup.keep == "best" and config.filter.quality_model is None:
+        hint = "set filter.quality_model (corpus quality train makes one), or keep longest, newest or oldest"
+        found.append(("dedup.keep", '"best" is by the quality score, and no model gives one', hint))
     return found
 
 

@@ -99,7 +99,7 @@ def _rest(tree: dict[str, Any], error: ValidationError, file: Path, origins: dic
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")  # an editor's byte order mark is no mistake
     except FileNotFoundError:
         hint = "name one with -c FILE, or make one with corpus init DIR"
         raise ConfigError([Problem(str(file), 0, "", "no such configuration file", hint)]) from None

@@ -92,14 +92,22 @@ def _existing(final: Path, key: str) -> dict[str, Any]:
             f"a release of this name is there, and its manifest cannot be read: {error}", str(final), "run corpus verify"
         ) from error
     if found.get("key") != key:
-        raise StoreError(
-            "a release of this name with other content is already there", str(final), "choose another export.name, for example v2"
-        )
+        free = next_name(final.name)
+        while (final.parent / free).exists():
+            free = next_name(free)
+        hint = f"choose another export.name, for example {free}"
+        raise StoreError("a release of this name with other content is already there", str(final), hint)
     for shard in found["shards"]:
         path = final / shard["path"]
         if not path.is_file() or path.stat().st_size != shard["bytes"]:
             raise StoreError("a shard of the release is missing or has another size", str(path), "run corpus verify --repair")
     return found
+
+
+def next_name(name: str) -> str:
+    """A release's name counted on: `v1` gives `v2`, `spring` gives `spring-2`."""
+    stem = name.rstrip("0123456789")
+    return f"{stem}{int(name[len(stem) :]) + 1}" if name != stem else f"{name}-2"
 
 
 def _write(

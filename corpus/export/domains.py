@@ -46,7 +46,10 @@ def read_domains(text: str) -> list[DomainRow]:
     reader = csv.DictReader(io.StringIO(text))
     if tuple(reader.fieldnames or ()) != HEADER:
         raise ValueError("not the columns of a domains.csv")
+    found = list(reader)
+    if any(None in row or None in row.values() for row in found):
+        raise ValueError("a row has other columns than the head line")
     return [
         DomainRow(csv_value(row["domain"]), int(row["pages"]), int(row["text_bytes"]), row["first_fetched"], row["last_fetched"])
-        for row in reader
+        for row in found
     ]

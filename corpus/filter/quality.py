@@ -100,9 +100,12 @@ def scores(texts: Sequence[str], path: str) -> NDArray[np.float64]:
 
 
 def train(positive: Sequence[Path], negative: Sequence[Path], out: Path, *, quantile: float) -> Trained:
-    """Train, write `out` and `out`.json beside it. Raises UsageError for files without texts and for an `out` that exists."""
+    """Train, write `out` and `out`.json beside it. Raises UsageError for files without texts and for an `out` that exists or has no
+    folder."""
     if out.exists():
         raise UsageError("the file is there already", str(out), "name another with --out")
+    if not out.absolute().parent.is_dir():
+        raise UsageError("there is no such folder", str(out.parent), "make it first, or name another file with --out")
     wanted, pool = (
         list(dict.fromkeys(as_line(t) for file in files for t in texts_of(file) if t.strip())) for files in (positive, negative)
     )
@@ -114,7 +117,6 @@ def train(positive: Sequence[Path], negative: Sequence[Path], out: Path, *, quan
                 ".txt with a text a line, .jsonl or .parquet with `text`",
             )
     model = _fit([*_lines(WANTED, wanted), *_lines(UNWANTED, pool)])
-    out.parent.mkdir(parents=True, exist_ok=True)
     model.save_model(str(out))
     good, rest = (scores(texts[::_HELD_BACK], str(out)) for texts in (wanted, pool))
     threshold = round(float(np.quantile(rest, quantile, method="higher")), _PLACES)

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from corpus.errors import AlreadyExists, StoreError, TryLater
+from corpus.errors import AlreadyExists, StoreError, TryLater, UsageError
 from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.objects import check_name, under
 
@@ -140,6 +140,14 @@ def sealed(path: Path, disk: Disk | None = None) -> Iterator[Path]:
         raise failed(error, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def named_output(output: str | Path) -> Path:
+    """A file that a person named to write to. Raises UsageError when its folder is not there: a slip makes no folders."""
+    path = Path(output)
+    if not path.absolute().parent.is_dir():
+        raise UsageError("there is no such folder", str(path.parent), "make it first, or name another file")
+    return path
 
 
 def free_bytes(folder: Path) -> int:

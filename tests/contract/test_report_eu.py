@@ -297,3 +297,10 @@ def test_files_that_disagree_are_refused(tmp_path: Path) -> None:
     assert none.code == 1
     assert "no release" in none.err
     assert json.dumps(none.out) == '""'
+
+
+def test_a_slip_in_the_path_makes_no_folder(folder: Path, tmp_path: Path) -> None:
+    """`-o` into a folder that is not there is refused, as every verb refuses it."""
+    said = _eu(folder, "-o", str(tmp_path / "none" / "eu.md"))
+    assert (said.code, "no such folder" in said.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []

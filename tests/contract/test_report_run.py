@@ -67,7 +67,7 @@ def test_the_command_writes_a_whole_file_or_none(demo_corpus: DemoCorpus, tmp_pa
     said = corpus_cli("report", "run", "--format", "html", "-o", target, "-c", demo_corpus.config)
     assert said.code == 0, said.err
     assert target.read_text("utf-8").startswith("<!doctype html>")
-    assert corpus_cli("report", "run", "-o", tmp_path / "no" / "run.md", "-c", demo_corpus.config).code == 1
+    assert corpus_cli("report", "run", "-o", tmp_path / "no" / "run.md", "-c", demo_corpus.config).code == 2
     assert corpus_cli("report", "run", "--run", "nope", "-c", demo_corpus.config).code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
     document = corpus_cli("report", "run", "--json", "-c", demo_corpus.config).json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -91,3 +92,58 @@ def test_json_lines_appear_whole_or_not_at_all(folder: Path, tmp_path: Path) -> 
 def test_one_query_or_attach(folder: Path, arguments: tuple[str, ...]) -> None:
     """Neither, or both, is a mistake of usage."""
     assert _sql(folder, *arguments).code == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "table", "json", "parquet"])
+def test_a_file_holds_what_would_be_printed(folder: Path, tmp_path: Path, form: str) -> None:
+    """-o writes every format, in the place of what was there; a folder that is not there is refused, and not made."""
+    target = tmp_path / "out"
+    target.write_text("older and longer than what comes", "utf-8")
+    said = _sql(folder, "--format", form, "-o", target, "SELECT 1 AS one")
+    assert said.code == 0, said
+    assert "wrote" in said.out + said.err
+    if form != "parquet":
+        assert target.read_text("utf-8") == _sql(folder, "--format", form, "SELECT 1 AS one").out
+    assert list(tmp_path.iterdir()) == [target]
+    wrong = _sql(folder, "--format", form, "-o", tmp_path / "none" / "out", "SELECT 1")
+    assert (wrong.code, "no such folder" in wrong.err) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_no_query_and_two_queries_are_told_apart(folder: Path) -> None:
+    """An empty text, two statements, and one that is no query: three messages, all of usage."""
+    for text, words in (
+        ("", "is empty"),
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("DROP TABLE x", "nothing here is ever written"),
+    ):
+        said = _sql(folder, text)
+        assert (said.code, words in said.err) == (2, True), said
+
+
+def test_attach_says_which_orders_it_knows(folder: Path, tmp_path: Path) -> None:
+    """The script is a copy: at its top stand its time, the last order in it, and what to do after the next."""
+    copy = Path(shutil.copytree(folder, tmp_path / "ordered"))
+    assert corpus_cli("takedown", "add", "nobody.example", "--reason", "r", "-c", copy / "corpus.toml").code == 0
+    assert _sql(copy, "--attach", "-o", tmp_path / "a").code == 0
+    head = (tmp_path / "a" / "attach.sql").read_text("utf-8").split("SET ")[0]
+    assert re.search(r"Written 20..-..-..T..:..:...*up to number 1 of control/", head), head
+    assert "run `corpus sql --attach` again after every order" in head
+
+
+def test_releases_say_whether_they_are_withdrawn(folder: Path, tmp_path: Path) -> None:
+    """What `takedown apply` replaced is marked."""
+    copy = Path(shutil.copytree(folder, tmp_path / "taken"))
+    url = _sql(copy, "--json", "SELECT url FROM records LIMIT 1").json["rows"][0][0]
+    assert corpus_cli("takedown", "add", url, "--reason", "r", "-c", copy / "corpus.toml").code == 0
+    assert corpus_cli("takedown", "apply", "-c", copy / "corpus.toml").code == 0
+    assert _sql(copy, "--json", "SELECT name, withdrawn FROM releases").json["rows"] == [["v1", True], ["v1.1", False]]
+
+
+@pytest.mark.parametrize("verb", [("export", "--name"), ("run", "--name"), ("replay",)])
+def test_a_name_no_release_can_have_is_refused_at_once(folder: Path, verb: tuple[str, ...]) -> None:
+    """Before a run begins, as a mistake of usage."""
+    runs = sorted((folder / "runs").iterdir())
+    said = corpus_cli(*verb, "../evil", "-c", folder / "corpus.toml")
+    assert (said.code, "no name of a release" in said.err) == (2, True), said
+    assert sorted((folder / "runs").iterdir()) == runs

@@ -224,3 +224,94 @@ def prey_lines(demo: DemoCorpus, wanted: Prey) -> list[bytes]:
     ).fetchall()
     text = "\n".join(row[0] for row in rows).encode()
     return [needle for needle in wanted.needles if needle in text]
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    """The same with one byte another."""
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+def test_a_damaged_archive_loses_what_can_be_read_and_blocks_nothing(
+    demo_corpus: DemoCorpus, wanted: Prey, tmp_path: Path
+) -> None:
+    """One byte of another domain's page is flipped: the order's text goes, the file is named, no proof is given, other stages
+    go on, the same is said again; with the whole file back the rest goes, the proof is there, and all is as without damage."""
+    folder = demo_corpus.copy(tmp_path / "corpus")
+    path, hit = next(
+        (path, m)
+        for path in sorted(folder.glob("warc/crawl_id=*/*.warc.gz"))
+        for m in read_members(path)
+        if isinstance(m, Member) and m.kind == "response" and m.target.startswith(f"{demo_corpus.origins['bakery']}/")
+    )
+    whole = path.read_bytes()
+    path.chmod(0o644)
+    path.write_bytes(_flipped(whole, hit.offset + hit.length // 2))
+    damaged = path.read_bytes()
+    assert run(folder, "takedown", "add", wanted.domain, "--reason", "r").code == 0
+    needles = prey_lines(demo_corpus, Prey(wanted.domain, "", "-", _of_domain(wanted), wanted.needles))
+    assert needles
+    for _ in range(2):
+        said = run(folder, "takedown", "apply")
+        assert said.code == 1, said.err
+        assert path.name in said.err
+        assert "no proof" in said.err
+        assert found_in([folder], needles) == []
+    assert not list(folder.glob("proofs/*"))
+    left = [m for m in read_members(path) if isinstance(m, Member) and not m.removed]
+    now = path.read_bytes()
+    assert all(now[m.offset : m.offset + m.length] == damaged[m.offset : m.offset + m.length] for m in left)
+    assert any("bytes are not those" in fault and path.name in fault for fault in verified(folder))
+    project = project_of(folder)
+    before = {record.key: (dict(record.outputs), dict(record.rows)) for record in project.commits.list(MAP)}
+    assert corpus_cli("process", "-c", folder / "corpus.toml").code == 0
+    assert {record.key: (dict(record.outputs), dict(record.rows)) for record in project.commits.list(MAP)} == before
+    assert run(folder, "export", "--name", "v2").code == 0
+    path.chmod(0o644)
+    path.write_bytes(whole)
+    told = apply(folder)
+    assert told["remaining"] == 0
+    assert (folder / str(told["proof"])).is_file()
+    assert found_in([folder], needles) == []
+    assert verified(folder) == []
+    before = {record.key: (dict(record.outputs), dict(record.rows)) for record in project.commits.list(MAP)}
+    for key in before:
+        project.commits.drop(MAP, key)
+    assert corpus_cli("process", "-c", folder / "corpus.toml").code == 0
+    assert {record.key: (dict(record.outputs), dict(record.rows)) for record in project.commits.list(MAP)} == before
+
+
+def _of_domain(wanted: Prey) -> tuple[str, ...]:
+    return tuple(url for url in wanted.urls if f"//{wanted.domain}:" in url)
+
+
+def test_a_damaged_list_of_domains_is_made_again(
+    demo_corpus: DemoCorpus, taken: tuple[Path, dict[str, object]], wanted: Prey, tmp_path: Path
+) -> None:
+    """A row that does not belong into domains.csv: the successor's is counted from its own shards, as it would have been."""
+    folder = demo_corpus.copy(tmp_path / "corpus")
+    side = folder / "releases/v1/domains.csv"
+    side.chmod(0o644)
+    with side.open("a") as file:
+        file.write("x,1\n")
+    wanted.order(folder)
+    assert apply(folder)["superseded"] == {"v1": "v1.1"}
+    assert (folder / "releases/v1.1/domains.csv").read_bytes() == (taken[0] / "releases/v1.1/domains.csv").read_bytes()
+    assert not list((folder / "releases").glob(".*"))
+
+
+def test_a_damaged_family_file_is_named_and_made_again(demo_corpus: DemoCorpus, wanted: Prey, tmp_path: Path) -> None:
+    """A cut signals file: an error with its name and what helps; that does help."""
+    folder = demo_corpus.copy(tmp_path / "corpus")
+    cut = sorted(folder.glob("signals/*/*.parquet"))
+    for path in cut:
+        path.chmod(0o644)
+        path.write_bytes(path.read_bytes()[:1000])
+    assert run(folder, "takedown", "add", wanted.domain, "--reason", "r").code == 0
+    said = run(folder, "takedown", "apply")
+    assert said.code == 1, said.err
+    assert any(path.name in said.err for path in cut)
+    assert "verify --repair" in said.err
+    assert "Traceback" not in said.err
+    run(folder, "verify", "--repair")
+    assert apply(folder)["remaining"] == 0
+    assert verified(folder) == []

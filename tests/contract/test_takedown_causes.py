@@ -268,7 +268,7 @@ s3_endpoint = "{endpoint}"
 
 
 def test_what_cannot_be_read_is_never_called_proved(demo_corpus: DemoCorpus, folder: Path) -> None:
-    """A damaged archive: exit 1 with the place, no proof, and other stages wait; nothing recorded blesses the damage."""
+    """A damaged archive: exit 1 with the place, no proof, and other stages go on; nothing recorded blesses the damage."""
     path = next(iter(folder.glob("warc/crawl_id=*/*.warc.gz")))
     data = bytearray(path.read_bytes())
     data[5000:5040] = bytes(40)
@@ -278,6 +278,6 @@ def test_what_cannot_be_read_is_never_called_proved(demo_corpus: DemoCorpus, fol
     assert said.code == 1
     assert "verify" in said.err
     assert not list(folder.glob("proofs/takedown-*"))
-    assert run(folder, "export", "--name", "v9").code == 1
+    assert run(folder, "export", "--name", "v9").code == 0
     assert "takedown" in str([fault for fault in verified(folder) if fault.startswith("takedown")])
     assert json.loads(next(iter(folder.glob("commits/takedown-plan/*.json"))).read_text())["info"]["control"] == 1

@@ -195,3 +195,25 @@ def test_recrawl_intervals_that_contradict_each_other_are_a_problem(tmp_path: Pa
     assert [p.key for p in problems(wrong, fetching=False)] == ["recrawl.min_interval"]
     for mode in ("uniform", "by-change", "proportional", "optimal"):
         assert not problems(load_config(path, overrides=[f'recrawl.mode="{mode}"', "recrawl.share=0.9"], environment={}), fetching=False)  # fmt: skip
+
+
+def test_a_bad_seed_is_named_where_it_stands(tmp_path: Path) -> None:
+    """In a file of seeds: the file and the line, comments and empty lines counted; a byte order mark is no part of an URL."""
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("\ufeffhttps://example.org/\n# ours\n\nftp://example.org/\n", "utf-8")
+    text = '[corpus]\nname = "x"\n[crawl]\ncontact = "bot@example.org"\nseeds = ["seeds.txt", "gopher://e.org/"]\n'
+    found = problems(load_config(write(tmp_path, text), environment={}), fetching=True)
+    assert [(p.file, p.line) for p in found] == [(str(seeds), 4), (str(tmp_path / "corpus.toml"), 5)]
+
+
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
+    """Some editors write one; lines count the same."""
+    config = load_config(write(tmp_path, "\ufeff" + GOOD.lstrip()), environment={})
+    assert config.corpus.name == "tiny"
+    assert config.origins["corpus.name"].endswith(":2")
+
+
+def test_keeping_the_best_needs_a_model(tmp_path: Path) -> None:
+    """Without a quality model nothing has a score, so `best` would silently be `longest`."""
+    text = '[corpus]\nname = "x"\n[dedup]\nkeep = "best"\n'
+    assert [p.key for p in problems(load_config(write(tmp_path, text), environment={}), fetching=False)] == ["dedup.keep"]

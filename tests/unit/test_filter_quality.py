@@ -72,3 +72,12 @@ def test_a_model_of_other_classes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="__label__hq"):
         load_model(str(files("corpus.filter").joinpath("models/lid.176.ftz")))
     assert np.__version__
+
+
+def test_a_model_goes_into_a_folder_that_is_there(tmp_path: Path) -> None:
+    """A slip in --out is refused before anything is read, and makes no folder."""
+    text = tmp_path / "t.txt"
+    text.write_text("one\n", "utf-8")
+    said = corpus_cli("quality", "train", "--positive", text, "--negative", text, "--out", tmp_path / "none" / "q.bin")
+    assert (said.code, "no such folder" in said.err) == (2, True)
+    assert list(tmp_path.iterdir()) == [text]

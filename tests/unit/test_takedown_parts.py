@@ -223,3 +223,27 @@ def test_an_order_is_in_force_at_once_in_every_view(demo_corpus: DemoCorpus, fol
     assert told["object"]["takedown"]
     (order,) = corpus_cli("takedown", "list", "--json", "-c", config).json["orders"]
     assert (order["state"], order["cause"], order["kind"]) == ("pending", "request", "url")
+
+
+MALFORMED = ("*", "*.example.org", "exa_mple..org", "nosuch..bad", ".example.org", "example.org..", "a" * 64 + ".org")
+
+
+def test_takedowns_and_blocks_refuse_what_names_no_domain_of_one_owner(folder: Path) -> None:
+    """Wildcards, empty labels and public suffixes are usage errors for both, and nothing is written; real names are taken, and
+    a block of before that check can be lifted."""
+    control = project_of(folder).control
+    for name in (*MALFORMED, "com", "co.uk"):
+        for verb in (("takedown", "add", name, "--reason", "r"), ("ctl", "block", name)):
+            assert corpus_cli(*verb, "-c", folder / "corpus.toml").code == 2, verb
+    assert control.version() == 0
+    for name in ("two.test", "127.10.0.2", "exa_mple.test", "[::1]", "münchen.example."):
+        assert corpus_cli("ctl", "block", name, "-c", folder / "corpus.toml").code == 0, name
+    assert corpus_cli("ctl", "block", "*.example.org", "--lift", "-c", folder / "corpus.toml").code == 0
+
+
+def test_a_reason_is_one_line_of_the_list(folder: Path) -> None:
+    """Line breaks of a reason are spelled out; other letters are not."""
+    said = corpus_cli("takedown", "add", "gone.test", "--reason", "für\nmich", "-c", folder / "corpus.toml")
+    assert said.code == 0
+    (line,) = [row for row in corpus_cli("takedown", "list", "-c", folder / "corpus.toml").out.splitlines() if "gone.test" in row]
+    assert r"für\nmich); pending" in line
