@@ -136,10 +136,16 @@ def readmits(state: UrlState, reason: str, judged: Judged) -> bool:
     return state is UrlState.EXCLUDED and not judged.excluded and reason in READMITTED_BY_A_SIGHTING
 
 
+def nearer(known: Peek | UrlRow, judged: Judged) -> bool:
+    """Whether this sighting's place is better; one that would be excluded has no say about a URL that is not."""
+    heard = known.state is UrlState.EXCLUDED or not judged.excluded
+    return heard and (judged.sighting.depth, judged.sighting.hops) < (known.depth, known.hops)
+
+
 def changes(known: Peek | UrlRow, judged: Judged) -> bool:
     """Whether a sighting of a known URL changes its row."""
     s = judged.sighting
-    if (s.depth, s.hops) < (known.depth, known.hops) or readmits(known.state, known.reason, judged):
+    if nearer(known, judged) or readmits(known.state, known.reason, judged):
         return True
     return known.state in _NOT_YET_ASKED and (
         tidy(s.priority) > known.claim or (s.kind is not Kind.PAGE and known.kind is Kind.PAGE)
@@ -151,7 +157,7 @@ def merge(row: UrlRow, judged: Judged) -> UrlRow:
     if not changes(row, judged):
         return row
     s, reopened = judged.sighting, readmits(row.state, row.reason, judged)
-    better = reopened or (s.depth, s.hops) < (row.depth, row.hops)
+    better = reopened or nearer(row, judged)
     # a URL that was excluded for its hops must come back with the sighting that has few, even if that one is deeper
     depth, hops, via = (s.depth, s.hops, s.via) if better else (row.depth, row.hops, row.via)
     waiting = row.state in _NOT_YET_ASKED
