@@ -159,3 +159,28 @@ def test_priority_is_monotone_and_bounded(near: int, far: int, claim: float, kin
     assert front(low, claim, kind) <= front(high, claim, kind)
     assert front(near, 1.0, kind) <= front(near, 0.5, kind) <= front(near, 0.0, kind)
     assert front(near, kind=Kind.SITEMAP) < front(0, 1.0)
+
+
+def test_an_excluded_sighting_has_no_say_about_a_url_that_waits() -> None:
+    """A nearer sighting that would be excluded neither moves a queued URL nor parts the stores, however often it comes."""
+
+    def judged(hops: int, excluded: str) -> Judged:
+        return Judged(
+            Sighting(_url("a.test", 0), _url("a.test", 0), 0, Kind.PAGE, hops, "https://via.test/", 0.5),
+            "a.test",
+            "a.test",
+            excluded,
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        stores = [
+            MemoryFrontier(),
+            SqliteFrontier(Path(folder) / "a"),
+            SqliteFrontier(Path(folder) / "b", recent=RecentSeen(1 << 12)),
+        ]
+        for store in stores:
+            store.claim("law")
+            for sightings in ([judged(0, "too-deep"), judged(1, "")], [judged(0, "too-deep")]):
+                _do(store, ("commit", sightings, []))
+        first, *others = [_picture(store) for store in stores]
+        assert all(other == first for other in others)
