@@ -71,14 +71,14 @@ def purge(project: Project, hub: Hub, *, release: str, at: float, check: Callabl
     Raises HubError when the hub refuses or cannot be reached, StoreError when it still serves what it was told to forget.
     """
     objects, history = project.objects, HubHistory(hub)
-    todo = Purge.of(hub)
-    if todo.revisions:
-        _put(objects, "plan.json", todo.document())
-        for ref in todo.refs:
+    planned = Purge.of(hub)
+    if planned.revisions:
+        _put(objects, "plan.json", planned.document())
+        for ref in planned.refs:
             history.drop(ref)
         history.squash()
-        if todo.large:
-            history.delete_large(sorted(todo.large))
+        if planned.large:
+            history.delete_large(sorted(planned.large))
     wanted = _plans(objects, hub.repo)
     asked = {revision: history.ask(revision, facts["paths"]) for revision, facts in wanted["revisions"].items()}
     state = hub.state()

@@ -76,14 +76,14 @@ def test_services_do_not_import_in_a_circle() -> None:
 
 def _reaches(start: str, goal: str, edges: set[tuple[str, str]]) -> bool:
     seen: set[str] = set()
-    todo = [b for a, b in edges if a == start]
-    while todo:
-        room = todo.pop()
+    ahead = [b for a, b in edges if a == start]
+    while ahead:
+        room = ahead.pop()
         if room == goal:
             return True
         if room not in seen:
             seen.add(room)
-            todo += [b for a, b in edges if a == room]
+            ahead += [b for a, b in edges if a == room]
     return False
 
 
