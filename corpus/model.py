@@ -250,16 +250,6 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
-    """One policy rule that a document failed. `keep` states the accepted range in words of the policy file."""
-
-    rule: str
-    measured: float | int | str | None
-    limit: float | int | str | None
-    keep: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class FunnelStep:
     """One step of law C: `n_in == n_out + sum(dropped.values())`."""
 

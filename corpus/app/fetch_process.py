@@ -89,7 +89,7 @@ def main(spec: FetchSpec, link: Link) -> None:
     import uvloop
 
     _raise_file_limit(spec.config.crawl.slots + FILES_BESIDE_SLOTS)
-    gc.freeze()  # what is loaded by now stays; and a page's many small objects form no cycles: collect seldom (4 % of all CPU)
+    gc.freeze()  # what is loaded by now stays; and a page's many small objects form no cycles: collect seldom (5 % of the CPU otherwise)
     gc.set_threshold(50_000, 20, 50)
     try:
         uvloop.run(_run(spec, link))

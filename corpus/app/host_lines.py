@@ -5,23 +5,18 @@ The same documents, clusters and setting give the same file, so a later snapshot
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from corpus.app.project import Project
+from corpus.app.reduced import Scratch, reduced
 from corpus.app.snapshot import Snapshot, cluster_key
-from corpus.errors import NonDeterministicStage, StoreError
 from corpus.filter.host_lines import VERSION, HostLinesSummary, write_host_lines
 from corpus.observe.runlog import Reporter
-from corpus.store.commits import CommitRecord, file_sha256, stage_key
-from corpus.store.local_objects import sealed
+from corpus.store.commits import stage_key
 
 STAGE = "host-lines"
 FILE = "host_lines.parquet"
-
-Scratch = Callable[[Project], AbstractContextManager[Path]]
 
 
 def pages_of(snapshot: Snapshot) -> int | None:
@@ -42,22 +37,16 @@ def lines_file(project: Project, snapshot: Snapshot) -> Path | None:
 
 def host_lines(project: Project, snapshot: Snapshot, clusters: Path, scratch: Scratch, report: Reporter) -> Path | None:
     """The file of a snapshot, measured or taken over; None where the snapshot asks for none."""
-    pages = pages_of(snapshot)
-    if pages is None:
+    if pages_of(snapshot) is None:
         return None
-    out, key = snapshot.folder / FILE, lines_key(snapshot)
-    record = project.commits.get(STAGE, key)
-    if record is not None and taken_over(project, record, out):
-        return out
-    with scratch(project) as folder, sealed(out) as part:
-        summary = measure(project, snapshot, clusters, part, folder)
-    report("host_lines", texts=summary.texts, lines=summary.shared, touched=summary.touched, chars=summary.chars)
-    digest = file_sha256(out)
-    if record is None:
-        rows = {"texts": summary.texts, "lines": summary.shared, "touched": summary.touched}
-        project.commits.put(CommitRecord(STAGE, key, outputs={project.layout.relative(out): digest}, rows=rows))
-    elif digest not in record.outputs.values():
-        raise NonDeterministicStage("the same documents gave other host lines", str(out), "report it, with both files")
+    out = snapshot.folder / FILE
+
+    def make(parts: Sequence[Path], folder: Path) -> dict[str, int]:
+        summary = measure(project, snapshot, clusters, parts[0], folder)
+        report("host_lines", texts=summary.texts, lines=summary.shared, touched=summary.touched, chars=summary.chars)
+        return {"texts": summary.texts, "lines": summary.shared, "touched": summary.touched}
+
+    reduced(project, STAGE, lines_key(snapshot), [out], scratch, make)
     return out
 
 
@@ -65,28 +54,8 @@ def measure(project: Project, snapshot: Snapshot, clusters: Path, out: Path, scr
     """Write the file of a snapshot that asks for it."""
     pages = pages_of(snapshot)
     assert pages is not None, "asked for host lines where none are wanted"
-    files = {
-        path: str(digest)
-        for facts in snapshot.segments
-        for path, digest in facts["outputs"].items()
-        if path.startswith("documents/")
-    }
     config = project.config
     return write_host_lines(
-        project.files.all_local(files), clusters, pages, out,
+        project.files.all_local(snapshot.family("documents")), clusters, pages, out,
         scratch=scratch, memory=config.dedup.memory, threads=config.engine.workers or 2,
     )  # fmt: skip
-
-
-def taken_over(project: Project, record: CommitRecord, out: Path) -> bool:
-    """Whether a record's one output is whole; then it stands at `out` as well."""
-    ((path, digest),) = record.outputs.items()
-    with suppress(StoreError):  # it is gone or damaged: made again
-        source = project.file(path, digest)
-        if source.is_file() and file_sha256(source) == digest:
-            if source != out:
-                with sealed(out) as part:
-                    shutil.copyfile(source, part)
-                project.files.publish({project.layout.relative(out): digest})
-            return True
-    return False

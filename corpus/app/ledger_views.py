@@ -184,8 +184,7 @@ def _evidence(judge: LogJudge, url: str, said: list[dict[str, Any]], at: float) 
 
 
 def _documents(project: Project, snapshot: Snapshot) -> Iterator[list[tuple[str, list[dict[str, Any]], float]]]:
-    for facts in snapshot.segments:
-        path = next(path for path in facts["outputs"] if path.startswith("documents/"))
+    for path in snapshot.family("documents"):
         with pq.ParquetFile(project.file(path)) as file:  # as it is now: a takedown may have rewritten it since the snapshot
             for batch in file.iter_batches(batch_size=BATCH, columns=["url", "evidence", "fetched_at"]):
                 at = batch["fetched_at"].cast(_I).to_pylist()

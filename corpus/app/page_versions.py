@@ -5,17 +5,16 @@ The same documents and near-duplicate settings give the same file, so a later sn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from corpus.app.host_lines import Scratch, taken_over
 from corpus.app.project import Project
+from corpus.app.reduced import Scratch, reduced
 from corpus.app.snapshot import Snapshot, cluster_key
-from corpus.errors import NonDeterministicStage
 from corpus.filter.settings import DedupSettings
 from corpus.filter.versions import write_versions
 from corpus.observe.runlog import Reporter
-from corpus.store.commits import CommitRecord, file_sha256, stage_key
-from corpus.store.local_objects import sealed
+from corpus.store.commits import stage_key
 
 STAGE = "versions"
 FILE = "versions.parquet"
@@ -40,31 +39,19 @@ def page_versions(project: Project, snapshot: Snapshot, scratch: Scratch, report
     """The file of a snapshot, compared or taken over; None where the snapshot asks for none."""
     if not takes_versions(snapshot):
         return None
-    out, key = snapshot.folder / FILE, versions_key(snapshot)
-    record = project.commits.get(STAGE, key)
-    if record is not None and taken_over(project, record, out):
-        return out
-    with scratch(project) as folder, sealed(out) as part:
-        major = compare(project, snapshot, part, folder)
-    report("versions", major=major)
-    digest = file_sha256(out)
-    if record is None:
-        project.commits.put(CommitRecord(STAGE, key, outputs={project.layout.relative(out): digest}, rows={"major": major}))
-    elif digest not in record.outputs.values():
-        raise NonDeterministicStage("the same documents gave other versions", str(out), "report it, with both files")
+    out = snapshot.folder / FILE
+
+    def make(parts: Sequence[Path], folder: Path) -> dict[str, int]:
+        major = compare(project, snapshot, parts[0], folder)
+        report("versions", major=major)
+        return {"major": major}
+
+    reduced(project, STAGE, versions_key(snapshot), [out], scratch, make)
     return out
 
 
 def compare(project: Project, snapshot: Snapshot, out: Path, scratch: Path) -> int:
     """Write the file; returns how many older versions are major."""
-    documents, signatures = (
-        {
-            path: str(digest)
-            for facts in snapshot.segments
-            for path, digest in facts["outputs"].items()
-            if path.startswith(f"{family}/")
-        }
-        for family in ("documents", "signatures")
-    )
+    documents, signatures = (project.files.all_local(snapshot.family(family)) for family in ("documents", "signatures"))
     settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
-    return write_versions(project.files.all_local(documents), project.files.all_local(signatures), settings, out, scratch=scratch)
+    return write_versions(documents, signatures, settings, out, scratch=scratch)

@@ -10,8 +10,8 @@ import filecmp
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,13 @@ from corpus.app.idle import warn_idle_dedup, warn_idle_policy
 from corpus.app.page_versions import FILE as VERSIONS
 from corpus.app.page_versions import compare, page_versions, versions_file
 from corpus.app.project import Project
+from corpus.app.reduced import reduced
 from corpus.app.release_order import in_order
 from corpus.app.replayable import not_as_measured, refuse_taken_down
 from corpus.app.snapshot import Snapshot, cluster_key, frontier_table, load_snapshot, purged_table, tombstone_table
 from corpus.config.check import configured_policy
 from corpus.crawl.identity import user_agent
-from corpus.errors import NonDeterministicStage, StoreError
+from corpus.errors import StoreError
 from corpus.export.build import Parts, ReleaseResult, build_release, next_name
 from corpus.export.ports import ReleaseOptions, Segment, SnapshotInputs
 from corpus.export.tokens import token_counter
@@ -55,7 +56,6 @@ from corpus.store.locks import stage_lock
 CLUSTERS, PAIRS, DECISIONS = "clusters.parquet", "pairs.parquet", "decisions.parquet"
 DEDUP_STAGE, RELEASE_STAGE = "dedup", "release"
 SIGNAL_FIELDS = [(field.name, field.type) for field in SIGNALS_SCHEMA if field.name not in ("id", "language", "language_score")]
-
 """The `signals` struct of a release without signals of the operator's own."""
 
 
@@ -78,41 +78,25 @@ def dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
 
 def _dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
     out = snapshot.folder / CLUSTERS
-    key = cluster_key(snapshot)
-    record = project.commits.get(DEDUP_STAGE, key)
-    if record is not None:
-        for path, digest in record.outputs.items():
-            target = snapshot.folder / Path(path).name
-            with suppress(StoreError):  # it is gone or damaged: made again below
-                source = project.file(path, digest)
-                if source.is_file() and file_sha256(source) == digest and source != target:
-                    with sealed(target) as part:
-                        shutil.copyfile(source, part)
-                    project.files.publish({project.layout.relative(target): digest})
-        if all((snapshot.folder / Path(p).name).is_file() for p in record.outputs):
-            return out
     settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
-    with scratch_folder(project) as scratch, sealed(out) as part, sealed(snapshot.folder / PAIRS) as pairs:
+
+    def make(parts: Sequence[Path], scratch: Path) -> dict[str, int]:
+        clusters, pairs = parts
         summary = cluster_snapshot(
-            project.files.all_local(_family(snapshot, "documents")),
-            project.files.all_local(_family(snapshot, "signatures")),
+            project.files.all_local(snapshot.family("documents")),
+            project.files.all_local(snapshot.family("signatures")),
             settings,
-            part,
+            clusters,
             scratch=scratch,
             shingles=lambda texts: shingles(list(texts)),
             pairs_path=pairs,
         )
-    warn_idle_dedup(summary, report)
-    report(
-        "dedup", documents=summary.documents, clusters=summary.clusters, candidates=summary.candidates, verified=summary.verified
-    )
-    outputs = {project.layout.relative(snapshot.folder / name): file_sha256(snapshot.folder / name) for name in (CLUSTERS, PAIRS)}
-    if record is None:
-        project.commits.put(
-            CommitRecord(DEDUP_STAGE, key, outputs=outputs, rows={"documents": summary.documents, "clusters": summary.clusters})
-        )
-    elif sorted(record.outputs.values()) != sorted(outputs.values()):
-        raise NonDeterministicStage("clustering the same documents gave other clusters", str(out), "report it, with both files")
+        warn_idle_dedup(summary, report)
+        counts = {"documents": summary.documents, "clusters": summary.clusters}
+        report("dedup", **counts, candidates=summary.candidates, verified=summary.verified)
+        return counts
+
+    reduced(project, DEDUP_STAGE, cluster_key(snapshot), [out, snapshot.folder / PAIRS], scratch_folder, make)
     return out
 
 
@@ -222,14 +206,14 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
 def _recluster(project: Project, snapshot: Snapshot, out: Path, pairs: Path, scratch: Path) -> None:
     settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
     cluster_snapshot(
-        project.files.all_local(_family(snapshot, "documents")),
-        project.files.all_local(_family(snapshot, "signatures")),
+        project.files.all_local(snapshot.family("documents")),
+        project.files.all_local(snapshot.family("signatures")),
         settings, out, scratch=scratch, shingles=lambda texts: shingles(list(texts)), pairs_path=pairs,
     )  # fmt: skip
 
 
 def _snapshot_inputs(project: Project, snapshot: Snapshot) -> SnapshotInputs:
-    families = {family: project.files.all_local(_family(snapshot, family)) for family in ("documents", "signals", "spans")}
+    families = {family: project.files.all_local(snapshot.family(family)) for family in ("documents", "signals", "spans")}
     segments = tuple(
         Segment(f"{facts['crawl_id']}/{facts['name']}", d, s, p)
         for facts, d, s, p in zip(snapshot.segments, families["documents"], families["signals"], families["spans"], strict=True)
@@ -356,16 +340,6 @@ def release_folder(project: Project, name: str) -> Path:
         beginning = f"{project.layout.relative(folder)}/"
         project.files.all_local({path: digest for path, digest in record.outputs.items() if path.startswith(beginning)})
     return folder
-
-
-def _family(snapshot: Snapshot, family: str) -> dict[str, str]:
-    """Name → digest of one family's file of every segment, in the snapshot's order."""
-    return {
-        path: str(digest)
-        for facts in snapshot.segments
-        for path, digest in facts["outputs"].items()
-        if path.startswith(f"{family}/")
-    }
 
 
 def _outputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

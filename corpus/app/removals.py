@@ -90,9 +90,7 @@ def removed_rows(project: Project, snapshot: Snapshot, old: list[str], new: list
         said = con.cursor()
         documents = [
             str(project.file(path))  # as it is now: a takedown may have rewritten it since the snapshot
-            for facts in snapshot.segments
-            for path in facts["outputs"]
-            if path.startswith("documents/")
+            for path in snapshot.family("documents")
         ]
         query = "SELECT evidence, epoch_us(fetched_at) FROM read_parquet($files, hive_partitioning = false) WHERE url = $url ORDER BY fetched_at DESC LIMIT 1"
         for url, id_, _, reason, refusing, keep_url in con.execute(asked, values).fetchall():

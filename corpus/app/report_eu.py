@@ -161,7 +161,7 @@ def _tombstones(project: Project, record: CommitRecord, manifest: dict[str, Any]
 
 def _scraped(con: duckdb.DuckDBPyConnection, project: Project, snapshot: Snapshot) -> None:
     """`scraped`: one row per stored answer of the snapshot, without what was taken down before it."""
-    names = [next(name for name in facts["outputs"] if name.startswith("documents/")) for facts in snapshot.segments]
+    names = list(snapshot.family("documents"))
     listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in project.files.all_local(names))
     columns = "domain, host, url_id, id, crawl_id, origin, outcome, content_type, warc_length, fetched_at"
     con.execute(

@@ -58,6 +58,15 @@ class Snapshot:
     def segments(self) -> list[dict[str, Any]]:
         return list(self.facts["segments"])
 
+    def family(self, name: str) -> dict[str, str]:
+        """Path → digest of one family's file of every segment, in the snapshot's order."""
+        return {
+            path: str(digest)
+            for facts in self.segments
+            for path, digest in facts["outputs"].items()
+            if path.startswith(f"{name}/")
+        }
+
 
 def take_snapshot(project: Project, *, stale: frozenset[str] = frozenset()) -> Snapshot:
     """Take a snapshot of the folder as it stands. Raises NothingDone when nothing was measured, StoreError when something was not."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,8 +159,3 @@ def without(paths: dict[str, Path], targets: Targets, offsets: Iterable[int], li
             hits[name] += 1
     files = {family: encode(family, table) for family, table in kept.items()}
     return Measured(files, {family: table.num_rows for family, table in kept.items()}, int(mask.sum()), hits)
-
-
-def facts_of(records: Records) -> dict[str, Any]:
-    """Counts of a look, for reports."""
-    return {"records": len(records.gone), "captures": records.captures, "faults": [[f.offset, f.reason] for f in records.faults]}

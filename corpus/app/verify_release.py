@@ -82,7 +82,7 @@ def _clusters(project: Project, folder: str, files: set[str], record: CommitReco
 
 def _counts(project: Project, snapshot: Snapshot, record: CommitRecord, findings: Findings, mend: Mend) -> None:
     """What the record counted, counted again (where the documents of that time are still there, and what they were)."""
-    names = [path for facts in snapshot.segments for path in facts["outputs"] if path.startswith("documents/")]
+    names = list(snapshot.family("documents"))
     (clusters,) = (file for file in record.outputs if Path(file).name == CLUSTERS)
     if set(names) <= set(project.files.names("documents")) and {facts["map"] for facts in snapshot.segments} <= set(
         project.commits.keys(MAP)

@@ -106,9 +106,6 @@ class Yields:
 
     # ---- the store thread's side
 
-    def knows(self, domain: str) -> bool:
-        return domain in self._domains
-
     def restore(self, closed: Iterable[ClosedPattern], yields: Iterable[DomainYield], wall: float) -> None:
         """Take in what is durable; what was learnt since stays. A pattern gets another chance after `REOPEN_S`."""
         for pattern in closed:

@@ -22,7 +22,6 @@ from corpus.filter.textclean import clean_text, one_line
 from corpus.model import Outcome
 from corpus.page.tree import Page, parse
 
-Profile = Literal["default", "fast", "precision", "recall"]
 PROFILES: Final = ("default", "fast", "precision", "recall")
 TOO_LITTLE: Final = 200
 """Characters below which a second extractor is asked; its answer counts if it is at least twice as long."""

@@ -81,7 +81,7 @@ def _codes(text: str) -> tuple[Hashes, Kinds]:
 
 @cache
 def _ascii() -> bytes:
-    """A translation of ASCII to kinds: a fifth of the cost of looking them up in an array."""
+    """A translation of ASCII to kinds: a third of the cost of looking them up in an array."""
     return _kinds()[:256].tobytes()
 
 

@@ -59,9 +59,6 @@ VISIT_COLUMNS = (
     "near_original, etag, last_modified, target, rule, rule_line, authority_digest, protocol, "
     "seen, changed, watched_s, checked_at, rate, cache, age_s, whole_at, payload"
 )
-HOST_COLUMNS = (
-    "name, state, reason, pace_s, latency_s, latency_median_s, due_set, due_wait, crawl_delay_s, strikes, ips, pages, queued"
-)
 
 URLS_VIEW = """CREATE VIEW urls AS SELECT
     CASE WHEN u.tail LIKE '/%' THEN 'https://' || h.name || u.tail WHEN u.tail LIKE 'h/%' THEN 'http://' || h.name || substr(u.tail, 2)

@@ -66,9 +66,6 @@ class Layout:
     def inbox(self) -> Path:
         return self.root / "inbox"
 
-    def inbox_dir(self, dst: int) -> Path:
-        return self.inbox / f"{dst:03d}"
-
     @property
     def consent(self) -> Path:
         return self.root / "consent"

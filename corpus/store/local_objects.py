@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -148,13 +147,6 @@ def named_output(output: str | Path) -> Path:
     if not path.absolute().parent.is_dir():
         raise UsageError("there is no such folder", str(path.parent), "make it first, or name another file")
     return path
-
-
-def free_bytes(folder: Path) -> int:
-    """Bytes that may still be written where the folder lies (or would lie)."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
 
 
 def _write_part(disk: Disk, folder: Path, fill: Callable[[int], None]) -> Path:

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from corpus.crawl import states
-from corpus.crawl.budget import Spent, crawl_over, crawl_pages_left, exhausted, pages_left
+from corpus.crawl.budget import exhausted, pages_left
 from corpus.crawl.cdn import CdnTable, by_headers, ip_key, shipped
 from corpus.crawl.pace import (
     NEVER_S,
@@ -230,22 +230,12 @@ def test_long_waits_are_left_to_another_run() -> None:
 
 def test_budgets_count_down_and_name_themselves() -> None:
     """The tighter of two budgets binds; an absent one does not; pages in flight are spent already."""
-    config = CrawlSettings(max_pages_per_host=10, max_pages_per_domain=15, max_pages=100, max_bytes=1000, max_time=60.0)
+    config = CrawlSettings(max_pages_per_host=10, max_pages_per_domain=15)
     assert pages_left(3, 3, config) == 7
     assert pages_left(3, 14, config) == 1
     assert pages_left(30, 3, config) == 0
     assert (exhausted(9, 14, config), exhausted(10, 10, config), exhausted(2, 15, config)) == ("", "host-budget", "domain-budget")
     assert exhausted(2, 10**9, SETTINGS) == ""
-    assert crawl_over(Spent(99, 999, 59.9), config) == ""
-    assert [crawl_over(s, config) for s in (Spent(100), Spent(0, 1000), Spent(0, 0, 60.0))] == [
-        "max_pages",
-        "max_bytes",
-        "max_time",
-    ]
-    assert crawl_over(Spent(10**9, 10**15, 1e9), SETTINGS) == ""
-    assert crawl_pages_left(Spent(97), 2, config) == 1
-    assert crawl_pages_left(Spent(97), 9, config) == 0
-    assert crawl_pages_left(Spent(97), 9, SETTINGS) is None
 
 
 # ---- CDN table and address groups
