@@ -19,7 +19,7 @@ _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63})
 
 
 def domain_of(target: str) -> str:
-    """The host that a target spells. Raises UsageError for what no host can be named: wildcards, empty labels, paths."""
+    """The host that a target spells. Raises UsageError for what names no host: wildcards, empty labels, paths."""
     name = target.strip()
     whole = name and not set(name) & set("/?#@ \t\r\n") and not name.startswith(".") and ".." not in name
     url = canonical_url(f"http://{name}/") if whole else None

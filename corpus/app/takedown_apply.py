@@ -23,11 +23,11 @@ from corpus.app.takedown_auto import found as automatic_orders
 from corpus.app.takedown_auto import order
 from corpus.app.takedown_follow import follow_up
 from corpus.app.takedown_frontier import exclude
-from corpus.app.takedown_open import PLAN, end_unproved, open_plan, proof_name, unproved
+from corpus.app.takedown_open import PLAN, STEP, end_unproved, open_plan, proof_name, unproved
 from corpus.app.takedown_orders import completed, iso
 from corpus.app.takedown_release import Superseded, supersede_release
 from corpus.app.takedown_scan import Scan, forget_catalog, run, scan, segment_tasks, tidy
-from corpus.app.takedown_segment import DAMAGED, STEP, SegmentTask, announce, install, installed, supersede
+from corpus.app.takedown_segment import DAMAGED, SegmentTask, announce, install, installed, supersede
 from corpus.app.takedown_targets import REMOVING, Targets, targets_of
 from corpus.engine.tasks import Engine
 from corpus.errors import CorpusError, StoreError

@@ -25,8 +25,9 @@ from corpus.app.release import CLUSTERS, DECISIONS, RELEASE_STAGE, manifest_text
 from corpus.app.snapshot import Snapshot, load_snapshot
 from corpus.app.takedown_decided import candidates, decisions_now, load_decisions
 from corpus.app.takedown_files import covered_rows
+from corpus.app.takedown_open import STEP
 from corpus.app.takedown_promote import promote
-from corpus.app.takedown_segment import STEP, announce, supersede, value_of
+from corpus.app.takedown_segment import announce, supersede, value_of
 from corpus.app.takedown_targets import Targets
 from corpus.app.takedown_text import cut_kinds, delta, domains_after
 from corpus.errors import CorpusError, StoreError

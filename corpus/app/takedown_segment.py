@@ -16,7 +16,7 @@ from corpus.app.index import STAGE as INDEX
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.takedown_files import AGAIN, Measured, Records, covered_records, covered_rows, skipped_among, without
-from corpus.app.takedown_open import STEP as _STEP
+from corpus.app.takedown_open import STEP
 from corpus.app.takedown_targets import Targets
 from corpus.errors import NonDeterministicStage, StoreError
 from corpus.store.cdxj import index_lines, parse
@@ -25,7 +25,6 @@ from corpus.store.files import Files
 from corpus.store.local_objects import sealed
 from corpus.store.warc_members import replaced
 
-STEP = _STEP
 PART = ".part-takedown-"
 DAMAGED = "damaged"
 """A count of a step record: 1 where the archive is damaged, and was left so apart from what was taken down."""

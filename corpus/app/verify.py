@@ -13,8 +13,7 @@ from typing import Any
 
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
-from corpus.app.takedown_open import PLAN
-from corpus.app.takedown_segment import STEP
+from corpus.app.takedown_open import PLAN, STEP
 from corpus.app.verify_archive import check_families, check_leftovers, check_segments
 from corpus.app.verify_catalog import check_catalog, rebuild_catalog
 from corpus.app.verify_consent import check_consent, check_control

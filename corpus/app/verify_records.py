@@ -21,9 +21,8 @@ from corpus.app.release import DEDUP_STAGE, RELEASE_STAGE
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.segments import segment_key
 from corpus.app.stuck import STUCK, stuck_input
-from corpus.app.takedown_open import PLAN
+from corpus.app.takedown_open import PLAN, STEP
 from corpus.app.takedown_scan import PLACES
-from corpus.app.takedown_segment import STEP
 from corpus.app.verify_faults import Findings, Kind, Mend
 from corpus.app.verify_takedown import takedown_step
 from corpus.errors import StoreError
