@@ -58,6 +58,7 @@ def crawl(
     `only=Kind.ROBOTS` asks for authority files and nothing else (a consent refresh)."""
     config = project.config
     with stage_lock(project.layout.locks, "crawl"):
+        project.clean()
         if project.remote and not project.layout.server:
             report("note", what=f"store.frontier is on this machine: no other one may crawl into {config.store.root}")
         prepared = prepare(project)

@@ -63,6 +63,7 @@ def ingest(project: Project, names: Iterable[str], report: Reporter) -> list[Fil
     period = crawl_label(project.config, time.time())
     ends = []
     with stage_lock(project.layout.locks, "crawl"):  # one writer of segments at a time: a crawl would cut ours as torn
+        project.clean()
         for number, path in enumerate(files, 1):
             report("ingest", file=path.name, number=number, of=len(files))
             ends.append(_file(project, path, period, report))

@@ -104,6 +104,7 @@ def process(project: Project, engine: Engine, report: Reporter, share: Share = W
     settings = map_settings(project)
     mine = [segment for segment in segments if share.mine(_place(segment))]
     with stage_lock(project.layout.locks, "process", shared=not share.whole):
+        project.clean()
         refuse_half_done(project)
         index_segments(project, engine, report, share)
         have = map_records(project)

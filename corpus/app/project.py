@@ -15,6 +15,7 @@ from corpus.store.files import Files, LocalFiles
 from corpus.store.layout import Layout
 from corpus.store.local_objects import LocalObjects
 from corpus.store.objects import ObjectStore, put_same
+from corpus.store.writers import remove_dead_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,10 @@ class Project:
     def mail(self) -> LocalObjects:
         """Where batches between partition files travel: beside the frontier they belong to."""
         return LocalObjects(self.layout.root)
+
+    def clean(self) -> None:
+        """Remove temporary files that killed writers of this machine left. For stages to begin with; safe beside others."""
+        remove_dead_parts(self.layout.root)
 
     def file(self, name: str, digest: str = "") -> Path:
         """A durable file by its name, as a path on this disk."""

@@ -73,6 +73,7 @@ def signal_fields(project: Project) -> list[tuple[str, pa.DataType]]:
 def dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
     """Cluster a snapshot; clusters of an earlier snapshot over the same documents are taken over. Returns the file."""
     with stage_lock(project.layout.locks, "export"):
+        project.clean()
         return _dedup(project, snapshot, report)
 
 
@@ -107,6 +108,7 @@ def release(project: Project, snapshot: Snapshot, name: str, report: Reporter, *
     way to the next free name (`v1`, `v2` …). A release without rows is no obstacle: it is replaced.
     """
     with stage_lock(project.layout.locks, "export"):
+        project.clean()
         if not fixed:
             name = free_name(project, snapshot, name)
         if _holds_other(project, snapshot, name) and _rows(project, name) == 0:

@@ -29,6 +29,7 @@ from corpus.app.takedown_targets import Targets
 from corpus.engine.local import InlineEngine
 from corpus.engine.tasks import Crashed, Done, Engine, Task
 from corpus.errors import WorkerDied
+from corpus.store.writers import lives
 
 _FILES = "consent/files/"
 _INLINE_BYTES = 32 * 2**20
@@ -134,21 +135,8 @@ def _is_written(path: Path) -> bool:
     if match is None or int(match[1]) == os.getpid():
         return False
     with suppress(OSError):  # it is gone by now
-        return time.time() - path.stat().st_mtime < _WRITING_S and _lives(int(match[1]))
+        return time.time() - path.stat().st_mtime < _WRITING_S and lives(int(match[1]))
     return False
-
-
-def _lives(pid: int) -> bool:
-    """Whether a process is there and no zombie (where the system does not tell, it is none)."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    with suppress(OSError):  # no /proc here
-        return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0] != "Z"
-    return True
 
 
 def tidy(project: Project) -> int:

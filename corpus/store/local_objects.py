@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from corpus.errors import AlreadyExists, StoreError, TryLater, UsageError
 from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.objects import check_name, under
+from corpus.store.writers import part_name
 
-_PART = ".part-"
 _CHUNK = 1 << 20
 
 
@@ -65,21 +64,6 @@ class LocalObjects:
         except OSError as error:
             raise failed(error, name) from error
 
-    def sweep(self, prefix: str = "", *, older_than: float | None = None) -> int:
-        """Remove what crashed writers left; returns how many files.
-
-        `older_than` (epoch seconds) spares the files of writers that may be alive; without it the caller must be the
-        only writer.
-        """
-        count = 0
-        for folder, _, files in os.walk(self._root / prefix):
-            for file in files:
-                path = Path(folder, file)
-                if file.startswith(_PART) and (older_than is None or path.stat().st_mtime < older_than):
-                    path.unlink(missing_ok=True)
-                    count += 1
-        return count
-
     def _path(self, name: str) -> Path:
         return self._root / check_name(name)
 
@@ -125,7 +109,7 @@ def sealed(path: Path, disk: Disk | None = None) -> Iterator[Path]:
     """
     disk = disk or LocalDisk()
     disk.make_folder(path.parent)
-    part = path.with_name(f"{_PART}{os.getpid()}-{secrets.token_hex(6)}{path.suffix}")
+    part = path.with_name(part_name(path.suffix))
     try:
         yield part
         fd = disk.open(part)
@@ -150,7 +134,7 @@ def named_output(output: str | Path) -> Path:
 
 
 def _write_part(disk: Disk, folder: Path, fill: Callable[[int], None]) -> Path:
-    part = folder / f"{_PART}{os.getpid()}-{secrets.token_hex(6)}"
+    part = folder / part_name()
     fd = disk.create(part)
     try:
         try:

@@ -18,11 +18,11 @@ from typing import Any, Self
 
 from corpus.errors import Locked, StoreError
 from corpus.store.disk import NO_ROOM
+from corpus.store.writers import boot_id
 
 _POLL_S = 0.02
 _GRACE_S = 0.1
 """Somebody who only looks at the lock holds it for a moment too."""
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextlib.contextmanager
@@ -107,8 +107,7 @@ def _try(fd: int, path: Path, *, shared: bool) -> bool:
 
 
 def _sign(fd: int, wall: float) -> None:
-    boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
-    value = {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": boot_id, "started_at": wall}
+    value = {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": boot_id(), "started_at": wall}
     try:
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(value).encode(), 0)

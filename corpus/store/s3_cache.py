@@ -7,13 +7,12 @@ folder costs requests, nothing else.
 
 from __future__ import annotations
 
-import os
-import secrets
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
 from corpus.store.s3_objects import S3Objects
+from corpus.store.writers import part_name
 
 DIGEST_NAMED = "consent/files/"
 """Names under here end in the SHA-256 of their content, which readers check."""
@@ -96,7 +95,7 @@ class CachedObjects:
     def _keep(self, name: str, etag: str, data: bytes) -> bytes:
         """Keep a copy where there is room for it; a full disk costs the copy, never the read."""
         path = self._path(name, etag)
-        part = path.with_name(f".part-{os.getpid()}-{secrets.token_hex(4)}")
+        part = path.with_name(part_name())
         if len(data) <= KEPT_BYTES_MAX:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from corpus.store.commits import file_sha256
 from corpus.store.local_objects import failed
 from corpus.store.objects import check_name
 from corpus.store.s3_objects import S3Objects
+from corpus.store.writers import part_name
 
 ARCHIVES = ("warc/", "sealed/")
 """Folders whose names are given once and for all: a name that is taken by other bytes is another machine's."""
@@ -32,7 +32,6 @@ JUST_NOW_S = 120.0
 """A copy used so recently may be in somebody's hands and is not removed."""
 AT_ONCE = 8
 _BLOCK = 256 * 2**10
-_PART = ".part-"
 _MARK_FROM, _MARK_SPAN = 10**18, 2**59
 """Marks are times between 2001 and 2019, to the nanosecond."""
 
@@ -120,7 +119,7 @@ class S3Files:
 
     def _fetch(self, name: str, path: Path, digest: str) -> Path:
         """Bring an object here: checked, then whole under its name, and only then trusted."""
-        part = path.with_name(f"{_PART}{os.getpid()}-{secrets.token_hex(6)}{path.suffix}")
+        part = path.with_name(part_name(path.suffix))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as out:
