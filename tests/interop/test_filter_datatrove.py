@@ -35,6 +35,8 @@ NUMBER = 1000
 AGREE = 0.995
 EVERY = 10
 """The fast test judges each tenth text by datatrove, whose chain takes 0.15 s a text; the slow one all."""
+ROUNDS = 3
+"""Of the comparison of speed, five seconds each."""
 SENTENCE_RULES = frozenset({"c4_sentences", "c4_open_sentences"})
 CAUSES = {
     "tokens": "tokens: a few token boundaries in a thousand differ (emoticons, clitics and abbreviations of spaCy's exception list that are "
@@ -175,19 +177,21 @@ def test_the_table_itself_keeps_the_promise() -> None:
 @pytest.mark.needs("datatrove-filters")
 def test_one_pass_is_an_order_faster_than_datatroves_chain(texts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """All signals, spans and MinHash of a text cost less than a 25th of FineWeb's filter chain and MinHash, in one run."""
-    from tests.bench.bench_filters import datatrove_steps, ours_all, timed
+    from tests.bench.bench_filters import Step, datatrove_steps, ours_all, timed
 
     sample = texts[: min(len(texts), 60)]
-    steps = datatrove_steps()
-    ours_all(sample[:2])
+    steps: dict[str, Step] = {"ours": ours_all} | datatrove_steps()
+    ours_all(sample)  # whatever it loads at the first text that needs it
     for step in steps.values():
         step(sample[:1])
-    ours = timed("ours", ours_all, sample)
-    for name, step in steps.items():
-        row = timed(name, step, sample)
-        with capsys.disabled():
-            print(f"\n{name}: {row.per_s:.1f} documents/CPU-s, ours {ours.per_s:.0f}: {ours.per_s / row.per_s:.1f} x")
-        assert ours.per_s >= 25 * row.per_s
+    # interleaved, and the best of each: a burst of other work on the machine falls on one round, not on one side
+    rounds = [{name: timed(name, step, sample) for name, step in steps.items()} for _ in range(ROUNDS)]
+    best = {name: max(each[name].per_s for each in rounds) for name in steps}
+    with capsys.disabled():
+        print(
+            "".join(f"\n{name}: {per_s:.1f} documents/CPU-s, ours {best['ours'] / per_s:.1f} x" for name, per_s in best.items())
+        )
+    assert best["ours"] >= 25 * max(per_s for name, per_s in best.items() if name != "ours")
 
 
 def write_table(texts: list[str]) -> None:

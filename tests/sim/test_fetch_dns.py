@@ -193,7 +193,7 @@ def test_the_systems_resolver_never_blocks_past_its_time(monkeypatch: pytest.Mon
 
     took, results = asyncio.run(main())
     release.set()
-    assert took < 2.0
+    assert took < 20.0, "a look-up that hangs for good holds nobody up, however busy the machine"
     assert all(isinstance(r, Failed) and r.failure is Failure.DNS for r in results)
     assert len(stuck) <= 4
 

@@ -145,7 +145,7 @@ def test_the_loops_own_timers_live_on_virtual_time() -> None:
         return clock.monotonic()
 
     assert clock.run(main()) == 3650
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 60.0, "not the hour it was told, however busy the machine"
 
 
 def test_time_stands_still_while_a_thread_works() -> None:

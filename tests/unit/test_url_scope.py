@@ -126,9 +126,9 @@ def test_the_matcher_agrees_with_a_plain_definition(pattern: str, text: str) -> 
 def test_no_pattern_can_stall() -> None:
     """Sixty stars against a long URL that almost matches take a moment."""
     scope = UrlScope(any=True, exclude=("*" + "a*" * 60 + "x",))
-    start = time.perf_counter()
+    start = time.process_time()
     assert scope.judge("http://example.org/" + "a" * 60_000) == IN
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_a_scope_survives_pickling() -> None:
