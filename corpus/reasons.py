@@ -98,6 +98,7 @@ REASONS: dict[str, Reason] = _table(
     ("stuck", "extract", "dropped", "the parser did not finish within its work limit", "report the page"),
     ("poison", "extract", "dropped", "the record crashed the parser", "report the page"),
     ("unprocessed", "extract", "pending", "stored, and not yet processed", "run corpus process"),
+    ("undecided", "export", "pending", "measured, and not yet decided about by a release", "run corpus export"),
     ("language", "language", "dropped", "not in a wanted language", "see corpus.languages"),
     ("quality", "quality", "dropped", "a quality rule dropped it", "see corpus sample --dropped"),
     ("exact-duplicate", "dedup", "duplicate", "the same text as another page", "nothing"),

@@ -27,10 +27,10 @@ _MEASURED = "SELECT count(DISTINCT url_id) FROM measured_documents"
 
 
 def whole_funnel(project: Project) -> list[FunnelStep]:
-    """All eight steps; those after `fetched` are empty until there is a release."""
+    """All eight steps; what no release has decided about yet waits in `fetched`, so that the steps add up at any moment."""
     made = releases(project)
     later = [FunnelStep(s["stage"], s["in"], s["out"], dict(s["dropped"])) for s in made[-1][1]["funnel"]] if made else []
-    first = _fetch_steps(project)
+    first = _fetch_steps(project, later[0].n_in if later else 0)
     missing = FUNNEL_STAGES[len(first) :] if not later else ()
     return [*first, *later, *(FunnelStep(stage, 0, 0) for stage in missing)]
 
@@ -43,7 +43,8 @@ def told_funnel(project: Project) -> list[FunnelStep]:
     return [*whole_funnel(project), *line]
 
 
-def _fetch_steps(project: Project) -> list[FunnelStep]:
+def _fetch_steps(project: Project, decided: int) -> list[FunnelStep]:
+    """The two steps before decisions. `decided`: URLs that the newest release decided about."""
     known = tally(project)
     with Views(project) as views:
         views.make("frontier_urls", "measured_documents")
@@ -61,8 +62,9 @@ def _fetch_steps(project: Project) -> list[FunnelStep]:
         dropped[code] = dropped.get(code, 0) + n
     total = sum(known.values()) + taken_in
     stored = total - sum(dropped.values())
-    unprocessed = {"unprocessed": stored - measured} if stored != measured else {}
-    return [FunnelStep("known", total, stored, dropped), FunnelStep("fetched", stored, measured, unprocessed)]
+    out = min(measured, decided)
+    waiting = {"unprocessed": stored - measured, "undecided": measured - out}
+    return [FunnelStep("known", total, stored, dropped), FunnelStep("fetched", stored, out, {k: n for k, n in waiting.items() if n})]
 
 
 def _waits(project: Project, total: int) -> dict[str, int]:

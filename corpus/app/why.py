@@ -142,7 +142,7 @@ def _verdict(
         return REASONS[reason].step, reason, REASONS[reason].verdict
     if latest is not None:
         outcome = str(latest["outcome"])
-        return ("export", "", "pending") if outcome == "ok" else (REASONS[outcome].step, outcome, REASONS[outcome].verdict)
+        return ("export", "undecided", "pending") if outcome == "ok" else (REASONS[outcome].step, outcome, REASONS[outcome].verdict)
     if row is None:
         return "scope", "", "unknown"
     state, reason = str(row["state"]), str(row["reason"] or "")

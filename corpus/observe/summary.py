@@ -89,5 +89,7 @@ def sentence(steps: Sequence[FunnelStep]) -> str:
     for step in steps:
         if step.n_out == 0 and step.n_in > 0:
             code, n = max(step.dropped.items(), key=lambda item: (item[1], item[0]))
+            if step.stage == "fetched" and code in REASONS and REASONS[code].verdict == "pending":
+                return f"nothing of {known} known URLs is in a release yet: {n} of {step.n_in} are {sentence_of(code)}"
             return f"nothing came through step {step.stage!r}: {n} of {step.n_in} were lost because: {sentence_of(code)}"
     return f"nothing of {known} known URLs is in a release yet"

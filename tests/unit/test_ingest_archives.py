@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from corpus.app.funnel import whole_funnel
 from corpus.app.ingest import FileEnd, ingest
 from corpus.app.project import Project, open_project
 from corpus.app.verify import verify
+from corpus.app.verify_faults import Findings
+from corpus.app.verify_release import check_steps
 from corpus.app.views import Views
 from corpus.config.load import load_config
 from corpus.errors import UsageError
@@ -262,6 +265,25 @@ def test_stale_consent_holds_rows_back(tmp_path: Path) -> None:
     with Views(project) as views:
         reasons = set(views.query("SELECT reason FROM documents WHERE reason <> 'meta-robots'")["reason"].to_pylist())
     assert reasons == {"stale"}
+
+
+def test_the_funnel_adds_up_between_any_two_verbs(tmp_path: Path) -> None:
+    """Taken in, measured, decided, taken in again, measured again: out is the next step's in each time, and what waits has its reason."""
+    with old_crawl(tmp_path) as old:
+        archive = old.archive
+    later = tmp_path / "later.warc.gz"
+    later.write_bytes(gzip.compress(response("http://later.example/", b"<p>A page that came in after the release.</p>" * 9)))
+    project = new_corpus(tmp_path / "c", '[optout]\nstale = "block"\n')
+    config = ("-c", project.layout.root / "corpus.toml")
+    waiting = []
+    for verb in (("ingest", archive), ("process",), ("export",), ("ingest", later), ("process",), ("export", "--name", "v2")):
+        assert corpus_cli(*verb, *config).code in (0, 3)
+        steps = whole_funnel(project)
+        findings = Findings()
+        check_steps(steps, "", findings)
+        assert findings.all() == []
+        waiting.append({code: n for code, n in steps[1].dropped.items() if code in ("unprocessed", "undecided")})
+    assert waiting == [{}, {"undecided": 6}, {}, {}, {"undecided": 1}, {}], "pages taken in are known once they are measured"
 
 
 def test_without_a_contact_nobody_is_asked(tmp_path: Path) -> None:
