@@ -64,7 +64,10 @@ def _fetch_steps(project: Project, decided: int) -> list[FunnelStep]:
     stored = total - sum(dropped.values())
     out = min(measured, decided)
     waiting = {"unprocessed": stored - measured, "undecided": measured - out}
-    return [FunnelStep("known", total, stored, dropped), FunnelStep("fetched", stored, out, {k: n for k, n in waiting.items() if n})]
+    return [
+        FunnelStep("known", total, stored, dropped),
+        FunnelStep("fetched", stored, out, {k: n for k, n in waiting.items() if n}),
+    ]
 
 
 def _waits(project: Project, total: int) -> dict[str, int]:

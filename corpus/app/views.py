@@ -282,6 +282,7 @@ def _documents_with_signals(connection: duckdb.DuckDBPyConnection, project: Proj
 
 def _documents_view(connection: duckdb.DuckDBPyConnection, project: Project, signals: str, join: str) -> None:
     where = standing(connection, project, "measured_documents", "d")
+    connection.execute("DROP VIEW IF EXISTS documents")  # an earlier query of this connection may have done without signals
     connection.execute(DOCUMENTS.format(signals=signals, join=f"{join} WHERE {where}" if where else join, schema=SCHEMA_VERSION))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ import duckdb
 import pytest
 import zstandard
 
-from corpus.app.views import PUBLIC
+from corpus.app.views import PUBLIC, Views
 from tests.demo_corpus import DemoCorpus, Said, corpus_cli
 
 
@@ -43,6 +44,28 @@ def test_attach_gives_the_shell_the_same_views(folder: Path, tmp_path: Path, vie
         ours = _sql(folder, "--json", f"SELECT * FROM {view}").json
         assert columns == ours["columns"]
         assert len(shown.fetchall()) == ours["row_count"] > 0
+
+
+QUERIES = (
+    "SELECT count(*) FROM documents",
+    "SELECT id, signals FROM documents ORDER BY id",
+    "SELECT url, state FROM pages ORDER BY url",
+    "SELECT id, text FROM records ORDER BY id",
+    "SELECT id FROM records WHERE id = 'none'",
+    "SELECT stage, n_in FROM funnel ORDER BY stage, reason",
+)
+
+
+def test_one_connection_answers_any_queries_in_any_order(demo_corpus: DemoCorpus) -> None:
+    """Whatever was asked before on the same views, a query's answer is the one it gets alone."""
+
+    def asked(*queries: str) -> list[list[dict]]:
+        with Views(demo_corpus.project()) as views:
+            return [views.query(query).to_pylist() for query in queries]
+
+    alone = {query: asked(query)[0] for query in QUERIES}
+    for pair in itertools.permutations(QUERIES, 2):
+        assert asked(*pair) == [alone[query] for query in pair], pair
 
 
 def test_attach_again_refreshes_and_harms_no_corpus(folder: Path) -> None:
