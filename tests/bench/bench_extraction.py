@@ -129,7 +129,7 @@ def main() -> int:
     scores = {name: quality(pages, spoken, (texts[name] for texts in read)) for name in EXTRACTORS}
     # warm-up on a page that is not timed: imports, tables, model
     timed = pages[:: max(len(pages) // options.speed_pages, 1)][: options.speed_pages]
-    read_all(next(page for page in pages if page not in timed))
+    read_all(next((page for page in pages if page not in timed), pages[0]))
     spent = speed(timed)
     ratio = spent["trafilatura"] / spent["blocks"]
     if options.json:

@@ -8,6 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,6 +109,21 @@ def test_unclosed_navigation_does_not_hide_the_page() -> None:
         b"<p>Paragraph %d of a page whose navigation was never closed, as happens.</p>" % i for i in range(20)
     )
     assert "Paragraph 7" in extract_blocks(parse(body, "text/html")).text
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 55, 200])
+def test_forest_answers_as_tree_after_tree_would(blocks: int) -> None:
+    """How many trees are worked on together changes no score: the sum of each tree's own leaf decides."""
+    for forest in (model().first, model().second):
+        drawn = np.random.default_rng(blocks).choice(forest.border.ravel(), (len(forest.names), blocks))
+        table = np.where(np.arange(blocks) % 2, drawn, np.nextafter(drawn, np.inf))
+        sums = [0] * blocks
+        for tree in range(forest.column.shape[1]):
+            for block in range(blocks):
+                asked = zip(forest.column[:, tree].tolist(), forest.border[:, tree].tolist(), strict=True)
+                at = sum((table[column, block] > border) << level for level, (column, border) in enumerate(asked))
+                sums[block] += int(forest.leaf[tree, at])
+        assert forest.scores(table).tolist() == [int((forest.cut <= total).sum()) for total in sums]
 
 
 def test_model_file_is_small_and_named_by_its_digest() -> None:
