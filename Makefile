@@ -19,7 +19,7 @@ help:
 	@echo "make test        the fast suite"
 	@echo "make docs        the documentation site, in build/docs; its reference is made from the code"
 	@echo "make interop     other people's tools on our files"
-	@echo "make fleet       several machines' worth of workers (needs PostgreSQL; skips without)"
+	@echo "make fleet       several machines' worth of workers (needs PostgreSQL; skips without), and a Ray cluster of two nodes"
 	@echo "make long        the slow tests, and a real documentation site from crawl to release"
 	@echo "make soak        an hour of an endless crawl: no growth in memory, file handles or threads"
 	@echo "make bench       each stage in CPU-seconds and bytes, as JSON lines"
@@ -63,8 +63,12 @@ $(APART)/.installed: requirements-apart.txt
 	$(APART)/bin/pip install -q -r requirements-apart.txt
 	@touch $@
 
-fleet: $(STAMP)
+fleet: $(STAMP) $(VENV)/.ray
 	$(PYTEST) tests/fleet -m "not slow"
+
+$(VENV)/.ray: requirements-ray.txt
+	$(VENV)/bin/pip install -q -r requirements-ray.txt
+	@touch $@
 
 soak: $(STAMP)
 	$(PY) -m tests.bench.soak --seconds 3600

@@ -36,7 +36,7 @@ SERVICES: dict[str, Service] = {
     "chromium": Service(_program("chromium"), "apt-get install chromium"),
     "s3": Service(lambda: all(_package(name)() for name in ("boto3", "moto", "nanio")), "pip install -r requirements-dev.txt"),
     "docs": Service(_package("properdocs"), "pip install -r requirements-docs.txt"),
-    "ray": Service(_package("ray"), "pip install ray"),
+    "ray": Service(_package("ray"), "pip install -r requirements-ray.txt"),
     "notebooks": Service(
         lambda: all(_package(name)() for name in ("nbclient", "nbformat", "ipykernel")),
         "pip install nbclient nbformat ipykernel ipywidgets",

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpus.app.crawl import crawl_label
+from corpus.app.engines import engine_of
 from corpus.app.index import index_segments
 from corpus.app.ingest_files import archives, crawl_of
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT_STAGE
 from corpus.app.segments import record_segment, segment_key
-from corpus.engine.local import LocalPool
 from corpus.model import Capture
 from corpus.observe.runlog import Reporter
 from corpus.store.commits import CommitRecord, file_sha256
@@ -67,7 +67,7 @@ def ingest(project: Project, names: Iterable[str], report: Reporter) -> list[Fil
         for number, path in enumerate(files, 1):
             report("ingest", file=path.name, number=number, of=len(files))
             ends.append(_file(project, path, period, report))
-        index_segments(project, LocalPool(project.config.engine.workers), report)
+        index_segments(project, engine_of(project.config), report)
     return ends
 
 

@@ -6,10 +6,12 @@ The step's commit record says what they hold. A file that is gone or damaged is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from corpus.app.full_disk import told_plainly
 from corpus.app.project import Project
 from corpus.errors import NonDeterministicStage, StoreError
 from corpus.store.commits import CommitRecord, file_sha256
@@ -54,3 +56,11 @@ def _stands(project: Project, path: str, digest: str, out: Path) -> bool:
                 project.files.publish({project.layout.relative(out): digest})
             return True
     return False
+
+
+@contextmanager
+def scratch_folder(project: Project) -> Iterator[Path]:
+    """An empty folder on local disk that is gone afterwards."""
+    project.layout.spill.mkdir(parents=True, exist_ok=True)
+    with told_plainly(project.layout.root), tempfile.TemporaryDirectory(dir=project.layout.spill) as name:
+        yield Path(name)

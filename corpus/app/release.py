@@ -9,28 +9,26 @@ from __future__ import annotations
 import filecmp
 import json
 import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from corpus.app.clusters import CLUSTERS, PAIRS, cluster_again, clusters_of
 from corpus.app.consent_judge import LogJudge, operator_list
-from corpus.app.full_disk import told_plainly
 from corpus.app.host_lines import FILE as HOST_LINES
 from corpus.app.host_lines import host_lines, lines_file, measure
-from corpus.app.idle import warn_idle_dedup, warn_idle_policy
+from corpus.app.idle import warn_idle_policy
+from corpus.app.join import clear
 from corpus.app.page_versions import FILE as VERSIONS
 from corpus.app.page_versions import compare, page_versions, versions_file
 from corpus.app.project import Project
-from corpus.app.reduced import reduced
+from corpus.app.reduced import scratch_folder
 from corpus.app.release_order import in_order
 from corpus.app.replayable import not_as_measured, refuse_taken_down
-from corpus.app.snapshot import Snapshot, cluster_key, frontier_table, load_snapshot, purged_table, tombstone_table
+from corpus.app.snapshot import Snapshot, frontier_table, load_snapshot, purged_table, tombstone_table
 from corpus.config.check import configured_policy
 from corpus.crawl.identity import user_agent
 from corpus.errors import StoreError
@@ -38,11 +36,8 @@ from corpus.export.build import Parts, ReleaseResult, build_release, next_name
 from corpus.export.ports import ReleaseOptions, Segment, SnapshotInputs
 from corpus.export.tokens import token_counter
 from corpus.filter.language import normalise_language
-from corpus.filter.reduce import cluster_snapshot
 from corpus.filter.schema import ARROW_TYPES, SIGNALS_SCHEMA
-from corpus.filter.settings import DedupSettings
 from corpus.filter.signals_reduced import REDUCED
-from corpus.filter.signatures import shingles
 from corpus.filter.sources import Sources
 from corpus.observe.runlog import Reporter
 from corpus.optout.honoured import honoured
@@ -53,8 +48,8 @@ from corpus.store.files import holds, remove_folder
 from corpus.store.local_objects import sealed
 from corpus.store.locks import stage_lock
 
-CLUSTERS, PAIRS, DECISIONS = "clusters.parquet", "pairs.parquet", "decisions.parquet"
-DEDUP_STAGE, RELEASE_STAGE = "dedup", "release"
+DECISIONS = "decisions.parquet"
+RELEASE_STAGE = "release"
 SIGNAL_FIELDS = [(field.name, field.type) for field in SIGNALS_SCHEMA if field.name not in ("id", "language", "language_score")]
 """The `signals` struct of a release without signals of the operator's own."""
 
@@ -68,37 +63,6 @@ def signal_fields(project: Project) -> list[tuple[str, pa.DataType]]:
         *((name, ARROW_TYPES[own[name]]) for name in sorted(own)),
         *((name, ARROW_TYPES[signal.type]) for name, signal in reduced.items()),
     ]
-
-
-def dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
-    """Cluster a snapshot; clusters of an earlier snapshot over the same documents are taken over. Returns the file."""
-    with stage_lock(project.layout.locks, "export"):
-        project.clean()
-        return _dedup(project, snapshot, report)
-
-
-def _dedup(project: Project, snapshot: Snapshot, report: Reporter) -> Path:
-    out = snapshot.folder / CLUSTERS
-    settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
-
-    def make(parts: Sequence[Path], scratch: Path) -> dict[str, int]:
-        clusters, pairs = parts
-        summary = cluster_snapshot(
-            project.files.all_local(snapshot.family("documents")),
-            project.files.all_local(snapshot.family("signatures")),
-            settings,
-            clusters,
-            scratch=scratch,
-            shingles=lambda texts: shingles(list(texts)),
-            pairs_path=pairs,
-        )
-        warn_idle_dedup(summary, report)
-        counts = {"documents": summary.documents, "clusters": summary.clusters}
-        report("dedup", **counts, candidates=summary.candidates, verified=summary.verified)
-        return counts
-
-    reduced(project, DEDUP_STAGE, cluster_key(snapshot), [out, snapshot.folder / PAIRS], scratch_folder, make)
-    return out
 
 
 def release(project: Project, snapshot: Snapshot, name: str, report: Reporter, *, fixed: bool = True) -> ReleaseResult:
@@ -135,7 +99,8 @@ def _rows(project: Project, name: str) -> int | None:
 
 
 def _release(project: Project, snapshot: Snapshot, name: str, report: Reporter) -> ReleaseResult:
-    host_lines(project, snapshot, _dedup(project, snapshot, report), scratch_folder, report)
+    host_lines(project, snapshot, clusters_of(project, snapshot, report), scratch_folder, report)
+    clear(project)
     page_versions(project, snapshot, scratch_folder, report)
     decisions = snapshot.folder / DECISIONS
     previous = _previous(project, name)
@@ -179,7 +144,7 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
     with scratch_folder(project) as scratch:
         (scratch / "spill").mkdir()
         clusters = scratch / CLUSTERS
-        _recluster(project, snapshot, clusters, scratch / PAIRS, _folder(scratch / "clusters"))
+        cluster_again(project, snapshot, clusters, scratch / PAIRS, _folder(scratch / "clusters"))
         inputs = replace(_snapshot_inputs(project, snapshot), clusters=clusters, pairs=scratch / PAIRS)
         if inputs.host_lines is not None:
             inputs = replace(inputs, host_lines=scratch / HOST_LINES)
@@ -203,15 +168,6 @@ def replay(project: Project, name: str, report: Reporter) -> list[str]:
         ]
     report("replay", release=name, files=len(theirs), different=len(different))
     return different
-
-
-def _recluster(project: Project, snapshot: Snapshot, out: Path, pairs: Path, scratch: Path) -> None:
-    settings = DedupSettings.model_validate(snapshot.facts["settings"]["dedup"] | {"memory": project.config.dedup.memory})
-    cluster_snapshot(
-        project.files.all_local(snapshot.family("documents")),
-        project.files.all_local(snapshot.family("signatures")),
-        settings, out, scratch=scratch, shingles=lambda texts: shingles(list(texts)), pairs_path=pairs,
-    )  # fmt: skip
 
 
 def _snapshot_inputs(project: Project, snapshot: Snapshot) -> SnapshotInputs:
@@ -356,14 +312,3 @@ def _files(folder: Path) -> dict[str, Path]:
 def _folder(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-@contextmanager
-def scratch_folder(project: Project) -> Iterator[Path]:
-    """An empty folder on local disk that is gone afterwards."""
-    _folder(project.layout.spill)
-    with told_plainly(project.layout.root), tempfile.TemporaryDirectory(dir=project.layout.spill) as name:
-        yield Path(name)
-
-
-assert np.dtype(np.uint64).itemsize == 8, "shingles are 64-bit"

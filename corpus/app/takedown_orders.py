@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from corpus.app.clusters import CLUSTERS
 from corpus.app.domain_target import domain_of, owned_domain
 from corpus.app.frontier_files import read_all
 from corpus.app.project import Project
-from corpus.app.release import CLUSTERS
 from corpus.app.snapshot import latest_snapshot
 from corpus.app.takedown_targets import REMOVING
 from corpus.app.views import Views

@@ -20,8 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.app.clusters import CLUSTERS
 from corpus.app.project import Project
-from corpus.app.release import CLUSTERS, DECISIONS, RELEASE_STAGE, manifest_text, release_folder, release_options, scratch_folder
+from corpus.app.reduced import scratch_folder
+from corpus.app.release import DECISIONS, RELEASE_STAGE, manifest_text, release_folder, release_options
 from corpus.app.snapshot import Snapshot, load_snapshot
 from corpus.app.takedown_decided import candidates, decisions_now, load_decisions
 from corpus.app.takedown_files import covered_rows

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from corpus.app.clusters import DEDUP_STAGE
 from corpus.app.host_lines import STAGE as HOST_LINES
 from corpus.app.index import STAGE as INDEX
 from corpus.app.index import index_name
 from corpus.app.ingest import STAGE as INGEST
 from corpus.app.ingest_robots import STAGE as INGEST_ROBOTS
+from corpus.app.join import STAGE as JOIN
 from corpus.app.page_versions import STAGE as VERSIONS
 from corpus.app.process import POISON
 from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
-from corpus.app.release import DEDUP_STAGE, RELEASE_STAGE
+from corpus.app.release import RELEASE_STAGE
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.segments import segment_key
 from corpus.app.stuck import STUCK, stuck_input
@@ -29,7 +31,22 @@ from corpus.errors import StoreError
 from corpus.store.commits import CommitRecord, decode, encode, stage_key
 from corpus.store.layout import FAMILIES
 
-STAGES = (SEGMENT, MAP, DEDUP_STAGE, RELEASE_STAGE, INGEST, INGEST_ROBOTS, POISON, INDEX, HOST_LINES, VERSIONS, PLAN, STEP, STUCK)
+STAGES = (
+    SEGMENT,
+    MAP,
+    DEDUP_STAGE,
+    RELEASE_STAGE,
+    INGEST,
+    INGEST_ROBOTS,
+    POISON,
+    INDEX,
+    HOST_LINES,
+    VERSIONS,
+    PLAN,
+    STEP,
+    STUCK,
+    JOIN,
+)
 _AGAIN = {
     SEGMENT: "its segment is recorded anew",
     MAP: "corpus process measures the segment again",
@@ -41,6 +58,7 @@ _AGAIN = {
     HOST_LINES: "corpus export compares the lines again",
     INDEX: "corpus process indexes the segment again",
     VERSIONS: "corpus export compares the versions again",
+    JOIN: "corpus dedup joins the bands again",
 }
 """Stages whose record may be forgotten, and what then happens."""
 _SHAPES: dict[str, tuple[set[str], set[str]]] = {
@@ -54,12 +72,14 @@ _SHAPES: dict[str, tuple[set[str], set[str]]] = {
     STUCK: (set(), {"content_sha256", "profile"}),
     INDEX: ({"captures"}, set()),
     VERSIONS: ({"major"}, set()),
+    JOIN: ({"rows"}, set()),
     PLAN: (set(PLACES), {"control", "rows", "seen"}),
 }
 """Names that `rows` and `info` of a stage's records hold: a name nobody reads would hide the count that stands under it."""
 _OPTIONAL = {
     MAP: {"url_list_hits", "stuck"},
     RELEASE_STAGE: {"supersedes", "superseded_by", "control"},
+    JOIN: {"starts"},
 }
 """Names of `info` that only some records of a stage hold."""
 _FOLDERS = {"pages": "warc/", "policy": "warc/policy/", "sealed": "sealed/"}

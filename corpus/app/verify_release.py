@@ -14,10 +14,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.app.clusters import CLUSTERS, DEDUP_STAGE, PAIRS
 from corpus.app.funnel import whole_funnel
 from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
-from corpus.app.release import CLUSTERS, DECISIONS, DEDUP_STAGE, PAIRS, RELEASE_STAGE
+from corpus.app.release import DECISIONS, RELEASE_STAGE
 from corpus.app.release_order import in_order
 from corpus.app.snapshot import Snapshot, cluster_key, load_snapshot
 from corpus.app.verify_archive import check_file

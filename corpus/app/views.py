@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from corpus.app.clusters import CLUSTERS
 from corpus.app.consent_views import AUTHORITY_SCHEMA, DECISION_SCHEMA, authority_batches, decision_batches
 from corpus.app.frontier_files import read_all, read_columns
 from corpus.app.host_lines import FILE as HOST_LINES
@@ -31,10 +32,11 @@ from corpus.app.ledger_views import (
 from corpus.app.process import map_records
 from corpus.app.project import Project
 from corpus.app.records_view import Narrowing
-from corpus.app.release import CLUSTERS, DECISIONS, releases, shard_files
+from corpus.app.release import DECISIONS, SIGNAL_FIELDS, releases, shard_files
 from corpus.app.snapshot import latest_snapshot
 from corpus.app.taken_down_views import decided_now, hidden, pages_now, standing
 from corpus.errors import UsageError
+from corpus.export.schema import release_schema
 from corpus.model import SCHEMA_VERSION
 from corpus.store.commits import CommitRecord
 
@@ -312,9 +314,6 @@ def _clusters(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
 
 
 def _records(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    from corpus.app.release import SIGNAL_FIELDS
-    from corpus.export.schema import release_schema
-
     made = releases(project)
     files = shard_files(project, *made[-1], empty=True) if made else []
     _parquet(connection, "released", files, release_schema(SIGNAL_FIELDS), alike=True)

@@ -63,6 +63,31 @@ def recrawl(seed: int, sites: int, pages: int, plot: str | None, as_json: bool) 
     return 0 if told["ok"] else 1
 
 
+@command.command()
+@seed_option
+@click.option("--members", default=1000, show_default=True, type=click.IntRange(2), help="Workers at the beginning.")
+@click.option("--hours", default=0.25, show_default=True, type=click.FloatRange(0.05), help="Virtual ones.")
+@click.option("--without-quarantine", is_flag=True, help="Take files over when a lease ends, and at once: to see that it shows.")
+@as_json
+def fleet(seed: int, members: int, hours: float, without_quarantine: bool, as_json: bool) -> int:
+    """A fleet in which workers join, die and are cut off: how busy hosts are kept, how evenly, and whether every gap holds."""
+    from corpus.app.simulate_fleet import simulate_fleet
+    from corpus.app.simulate_fleet_world import WAVE_S, FleetModel
+
+    hit = max(members // 100, 1)
+    waves = min(max(int(hours * 3600.0 * 0.5 // WAVE_S), 1), 3)
+    model = FleetModel(
+        members=members, partitions=4 * members, hosts=8 * members, seconds=hours * 3600.0, waves=waves, killed=hit, cut=hit, joined=hit,
+        quarantine=not without_quarantine,
+    )  # fmt: skip
+    told = simulate_fleet(model, seed=seed)
+    if as_json:
+        emit(told)
+    else:
+        click.echo(_fleet(told))
+    return 0 if told["ok"] else 1
+
+
 def _config(config_file: str | None, overrides: tuple[str, ...]) -> Config | None:
     """The configuration that was named, or (with overrides alone) the one that lies here; None: the defaults."""
     if config_file is None and not overrides:
@@ -94,6 +119,29 @@ def _politeness(told: dict[str, Any]) -> str:
         f"(goal: within {goals['within_s']:g} s). The FIFO and the fixed rate must fail, or the model could not tell a polite crawl.",
     ]
     return "\n".join(lines)
+
+
+def _fleet(told: dict[str, Any]) -> str:
+    model, members, parts, recovery, each = (
+        told[name] for name in ("model", "members", "partitions", "recovery_s", "contacts_of_a_member")
+    )
+    lasting = (
+        f"half of them within {recovery['median']} s, the last after {recovery['longest']} s (at most {recovery['bound']} s)"
+    )
+    return "\n".join(
+        [
+            f"{model['members']} workers, {model['partitions']} partitions, {model['hosts']} hosts {model['delay_s']:g} s apart, {model['seconds']:g} s",
+            f"{members['killed']} workers were killed, {members['cut_off']} cut off ({members['rejoined']} for too long); {members['live']} are there at the end",
+            "",
+            f"contacts      {told['contacts']:,}; a worker's: {each['least']} to {each['most']}, {each['mean']} on average",
+            f"utilisation   {told['utilisation']:.1%} of the contacts that the gaps allow ({told['utilisation_before_failures']:.1%} before anything failed; {told['unowned']:.1%} of hosts' time was lost to failures)",
+            f"balance       {parts['least']} to {parts['most']} partitions a worker (at most {parts['quota']}), {parts['orphaned']} without one; {told['moved']} moves",
+            f"recovery      {recovery['partitions']} lost partitions were taken over, {lasting}"
+            if recovery["partitions"]
+            else "recovery      nothing was lost",
+            f"gaps          {told['violations']} violated",
+        ]
+    )
 
 
 def _recrawl(told: dict[str, Any]) -> str:

@@ -7,9 +7,10 @@ then reported as `Crashed` (at once where a page overran its limit). A task that
 from __future__ import annotations
 
 import os
+import resource
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import wait
@@ -21,6 +22,8 @@ from corpus.engine.tasks import Crashed, Done, Task, TaskOutcome
 from corpus.errors import CorpusError, WorkerDied
 
 TRIES = 3
+OUT_OF_MEMORY = 137
+"""Exit status of a worker that needed more memory than it may have (that of a shell whose child was killed)."""
 
 
 @dataclass(slots=True)
@@ -36,28 +39,43 @@ def usable_cores() -> int:
 
 
 class LocalPool:
-    """At most `workers` processes; none is started for work that is not there."""
+    """At most `workers` processes; none is started for work that is not there.
 
-    def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or usable_cores()
+    `memory`: bytes that a worker's data may take; one that needs more ends, as if the system had killed it. `warm`: workers outlive a
+    call and wait for the next one, of the same function; they end with this process.
+    """
+
+    def __init__(self, workers: int | None = None, memory: int | None = None, *, warm: bool = False) -> None:
+        self._workers, self._memory, self._warm = workers or usable_cores(), memory, warm
+        self._children: list[Child] = []
 
     def run(self, function: str, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
-        run = _Run(deque(tasks))
-        children: list[Child] = []
+        run, children = _Run(deque(tasks)), self._children
         try:
             while run.queue or run.busy:
                 idle = [child for child in children if child not in run.busy]
                 while run.queue and (idle or len(children) < self._workers):
-                    child = idle.pop() if idle else start(f"worker-{len(children)}", "corpus.engine.local:_worker", function)
-                    if child not in children:
-                        children.append(child)
+                    child = idle.pop() if idle else self._started(function)
                     task = run.queue.popleft()
                     run.busy[child] = task
                     child.send((task.key, task.spec))
                 yield from self._collect(run, children)
         finally:
-            for child in children:
-                child.stop(grace_s=0.5)
+            self._stop(list(run.busy) if self._warm else list(children))
+
+    def close(self) -> None:
+        """End the workers that wait."""
+        self._stop(list(self._children))
+
+    def _stop(self, children: Sequence[Child]) -> None:
+        for child in children:
+            self._children.remove(child)
+            child.stop(grace_s=0.5)
+
+    def _started(self, function: str) -> Child:
+        child = start(f"worker-{len(self._children)}", "corpus.engine.local:_worker", (function, self._memory))
+        self._children.append(child)
+        return child
 
     def _collect(self, run: _Run, children: list[Child]) -> Iterator[TaskOutcome]:
         """Wait for at least one child to answer or die."""
@@ -86,7 +104,10 @@ class LocalPool:
         return Crashed(task.key, tries, f"worker ended with exit status {child.exit_code()}", overran)
 
 
-def _worker(function: str, link: Link) -> None:
+def _worker(spec: tuple[str, int | None], link: Link) -> None:
+    function, memory = spec
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     module, _, name = function.partition(":")
     call = getattr(import_module(module), name)
     while True:
@@ -102,6 +123,8 @@ def _attempt(call: Any, key: str, spec: Any) -> tuple[str, Any]:
         return ("done", call(spec))
     except CorpusError as error:
         return ("error", error)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)  # what the system does to a worker that takes too much, and handled alike
     except Exception as error:  # noqa: BLE001  (our own bug: carried whole to the parent, which stops the run)
         return ("error", WorkerDied(f"task raised {error!r}", key, traceback.format_exc()))
 

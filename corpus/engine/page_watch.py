@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from corpus.errors import TryLater
+
 OVERRAN = -signal.SIGPROF
 """Exit status of a worker whose page took more CPU than it may."""
 
@@ -25,7 +27,8 @@ class PageWatch:
     def __init__(self, note: Path, cpu_s: float) -> None:
         self._path, self._cpu_s = note, cpu_s
         self._armed = multiprocessing.parent_process() is not None
-        self._file = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with _told(note):
+            self._file = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
 
     def __enter__(self) -> Self:
         return self
@@ -36,8 +39,9 @@ class PageWatch:
 
     @contextmanager
     def page(self, digest: str) -> Iterator[None]:
-        """While the body of this digest (hex) is worked on."""
-        os.pwrite(self._file, digest.encode("ascii"), 0)
+        """While the body of this digest (hex) is worked on. Raises TryLater where there is no room for the note."""
+        with _told(self._path):
+            os.pwrite(self._file, digest.encode("ascii"), 0)
         if self._armed:
             signal.setitimer(signal.ITIMER_PROF, self._cpu_s)
         try:
@@ -46,6 +50,15 @@ class PageWatch:
             if self._armed:
                 signal.setitimer(signal.ITIMER_PROF, 0)
             os.ftruncate(self._file, 0)
+
+
+@contextmanager
+def _told(note: Path) -> Iterator[None]:
+    """A note that cannot be written is an error of the disk, not of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise TryLater(f"cannot be written: {error.strerror}", str(note)) from None
 
 
 def page_of(note: Path) -> str:

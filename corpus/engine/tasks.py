@@ -9,10 +9,15 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`key` names it in errors and orders its outcome; `spec` is picklable and small."""
+    """`key` names it in errors and orders its outcome; `spec` is picklable and small.
+
+    `notes`: files in which the task writes down what it is at. They are of use after a crash only, and then they lie where the
+    engine was called, wherever the task ran.
+    """
 
     key: str
     spec: Any
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

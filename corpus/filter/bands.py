@@ -51,6 +51,11 @@ def band_keys(signatures: npt.NDArray[np.uint32], bands: int, rows: int) -> Keys
     return keys
 
 
+def salted(keys: Keys, crawl: npt.NDArray[np.int32]) -> Keys:
+    """Keys [bands, n] of different crawls kept apart (crawl 0 is left alone, so one crawl costs nothing)."""
+    return keys ^ (crawl.astype(np.uint32) * np.uint32(0x9E3779B1))
+
+
 def distinct(pairs: Pairs) -> Pairs:
     """The values of an array, sorted, each once (sorts its argument)."""
     pairs.sort()

@@ -6,7 +6,7 @@ Never decides which copy is kept; holds no document text longer than a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from corpus.errors import StoreError
-from corpus.filter.bands import KeyColumns, PairRuns, Pairs, Rows, band_keys, join
+from corpus.filter.bands import KeyColumns, PairRuns, Pairs, Rows, band_keys, join, salted
 from corpus.filter.cluster_file import Grouping, write_clusters, write_pairs
 from corpus.filter.hex_ids import to_words
+from corpus.filter.numbering import Nodes, Numbering, distinct_texts
 from corpus.filter.representatives import Facts, Places, linked_copies, originals, read_facts, representatives, with_text
 from corpus.filter.settings import DedupSettings
 from corpus.filter.stars import stars
@@ -36,10 +37,11 @@ from corpus.filter.verify_pairs import (
 )
 
 MakeShingles = Callable[[Sequence[str]], Sequence[Shingles]]
+PairSource = Callable[[Numbering], Iterable[Pairs]]
+"""Candidate pairs of numbered documents, in any order and with repeats."""
 
 _TEXT_BATCH = 256
 _SIGNATURE_BATCH = 16_384
-_COMPARED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +56,6 @@ class ClusterSummary:
     verified: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Nodes:
-    """Distinct texts in the order of their smallest ids. `node_of[i]` is the node of the i-th document (in id order),
-    `node_of_row[row]` that of a documents row that heads a node, -1 for every other row."""
-
-    node_of: Rows
-    heads: Places
-    node_of_row: Rows
-    crawl: npt.NDArray[np.int32]
-
-
 def cluster_snapshot(
     documents: Sequence[Path],
     signatures: Sequence[Path],
@@ -74,12 +65,14 @@ def cluster_snapshot(
     scratch: Path,
     shingles: MakeShingles | None = None,
     pairs_path: Path | None = None,
+    pairs: PairSource | None = None,
 ) -> ClusterSummary:
     """Cluster the snapshot's documents and write `out_path` (and the verified pairs inside clusters to `pairs_path`).
 
     `documents[i]` and `signatures[i]` are the files of the i-th segment; `scratch` is an empty folder on local disk for
     at most about 600 bytes a document. With `shingles` (text to 64-bit shingles) pairs are verified exactly. With
-    `settings.scope == "crawl"` only documents of one crawl are compared.
+    `settings.scope == "crawl"` only documents of one crawl are compared. With `pairs` the candidates come from there (tasks
+    elsewhere joined the bands, `join_files`); else they are joined here.
     Raises StoreError when the families do not belong together.
     """
     if len(documents) != len(signatures):
@@ -90,14 +83,14 @@ def cluster_snapshot(
     del chosen
     original, named = originals(facts, texts, copies)
     facts = facts.without_urls()
-    nodes = _distinct(facts, texts, apart=settings.scope == "crawl")
+    nodes = distinct_texts(facts, texts, apart=settings.scope == "crawl")
     facts = facts.without_texts()
-    table, columns, node_of_slot = _signatures(facts, signatures, nodes, settings, scratch)
+    table, columns, node_of_slot = _signatures(facts, signatures, nodes, settings, scratch, keyed=pairs is None)
     slot_of = np.full(len(nodes.heads), -1, dtype=np.int32)
     slot_of[node_of_slot] = np.arange(len(node_of_slot), dtype=np.int32)
     candidates = PairRuns(len(nodes.heads), settings.memory // 8, scratch, "pairs")
-    for pairs in join(columns, node_of_slot, settings.memory // 2):
-        candidates.add(_one_crawl(pairs, nodes) if settings.scope == "crawl" else pairs)
+    for found in join(columns, node_of_slot, settings.memory // 2) if pairs is None else pairs(Numbering.of(facts, nodes)):
+        candidates.add(_one_crawl(found, nodes) if settings.scope == "crawl" else found)
     judge = _Judge(table, slot_of, settings.threshold)
     if shingles is None:
         edges = Edges.gather(verified(candidates, judge.by_estimate, settings.threshold))
@@ -116,31 +109,10 @@ def cluster_snapshot(
     return ClusterSummary(len(texts), len(nodes.heads), len(copies), clusters, judge.judged, len(edges.a))
 
 
-def _distinct(facts: Facts, texts: Places, *, apart: bool) -> _Nodes:
-    """Exact copies collapsed; `texts` stand in id order, so a node's first document has its smallest id."""
-    order = np.lexsort((facts.crawl[texts], facts.text[texts, 1], facts.text[texts, 0]))
-    new = np.ones(len(order), dtype=bool)
-    for start in range(1, len(order), _COMPARED):
-        here, before = (texts[order[start - shift : start - shift + _COMPARED]] for shift in (0, 1))
-        before = before[: len(here)]
-        differs = (facts.text[here] != facts.text[before]).any(axis=1)
-        new[start : start + len(here)] = differs | (facts.crawl[here] != facts.crawl[before]) if apart else differs
-    heads = np.minimum.reduceat(order, np.flatnonzero(new)) if len(order) else order
-    by_id = np.argsort(heads)
-    rank = np.empty(len(heads), dtype=np.int32)
-    rank[by_id] = np.arange(len(heads), dtype=np.int32)
-    node_of = np.empty(len(order), dtype=np.int32)
-    node_of[order] = rank[np.cumsum(new) - 1]
-    node_of_row = np.full(int(facts.starts[-1]), -1, dtype=np.int32)
-    node_of_row[texts[heads[by_id]]] = np.arange(len(heads), dtype=np.int32)
-    crawl = facts.crawl[texts[heads[by_id]]] if apart else np.zeros(len(heads), dtype=np.int32)
-    return _Nodes(node_of, heads[by_id], node_of_row, crawl)
-
-
 def _signatures(
-    facts: Facts, files: Sequence[Path], nodes: _Nodes, settings: DedupSettings, scratch: Path
+    facts: Facts, files: Sequence[Path], nodes: Nodes, settings: DedupSettings, scratch: Path, *, keyed: bool
 ) -> tuple[npt.NDArray[np.uint32], KeyColumns, Rows]:
-    """The signature table, its band keys, and the node of each of its rows. Texts too short for a shingle have no row."""
+    """The signature table, its band keys (where `keyed`), and the node of each of its rows. Texts too short for a shingle have no row."""
     width = settings.bands * settings.rows
     columns = KeyColumns(settings.bands, settings.memory // 8, scratch)
     node_of_slot = np.empty(len(nodes.heads), dtype=np.int32)
@@ -153,7 +125,8 @@ def _signatures(
             node = nodes.node_of_row[part]
             chosen = node >= 0
             block, node = (values, node) if chosen.all() else (values[chosen], node[chosen])
-            columns.append(_salted(band_keys(block, settings.bands, settings.rows), nodes.crawl[node]))
+            if keyed:
+                columns.append(salted(band_keys(block, settings.bands, settings.rows), nodes.crawl[node]))
             table[used : used + len(block)] = block
             node_of_slot[used : used + len(block)] = node
             used += len(block)
@@ -195,12 +168,7 @@ def _aligned(
         raise StoreError("signatures and documents differ in their rows", str(source), "run corpus verify --repair")
 
 
-def _salted(keys: npt.NDArray[np.uint32], crawl: npt.NDArray[np.int32]) -> npt.NDArray[np.uint32]:
-    """Keys of different crawls kept apart (crawl 0 is left alone, so one crawl costs nothing)."""
-    return keys ^ (crawl.astype(np.uint32) * np.uint32(0x9E3779B1))
-
-
-def _one_crawl(pairs: Pairs, nodes: _Nodes) -> Pairs:
+def _one_crawl(pairs: Pairs, nodes: Nodes) -> Pairs:
     """Salted keys may still collide: only the crawl itself tells."""
     a, b = split(pairs)
     alike: Pairs = pairs[nodes.crawl[a] == nodes.crawl[b]]
@@ -225,7 +193,7 @@ class _Texts:
 
     documents: Sequence[Path]
     facts: Facts
-    nodes: _Nodes
+    nodes: Nodes
     make: MakeShingles
 
 

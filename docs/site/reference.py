@@ -19,7 +19,6 @@ from pydantic.fields import FieldInfo
 from corpus.app.hub import HubError
 from corpus.app.verify_faults import NEXT, Kind
 from corpus.cli.main import VERBS, cli
-from corpus.config.check import NOT_YET
 from corpus.config.load import ConfigError
 from corpus.config.tree import Config, CorpusSettings, leaves
 from corpus.errors import CorpusError
@@ -113,8 +112,7 @@ def _keys(model: type[BaseModel], prefix: str, defaults: dict[str, Any]) -> Iter
             yield from _keys(inner, f"{key}.", defaults)
             continue
         value = "**required**" if field.is_required() else _default(defaults.get(key), _type(field))
-        note = f" (only the default: this version {NOT_YET[key]})" if key in NOT_YET else ""
-        yield f"`{key}`", _type(field), value, " ".join((field.description or "").split()) + note
+        yield f"`{key}`", _type(field), value, " ".join((field.description or "").split())
         for item in get_args(inner):
             if isinstance(item, type) and issubclass(item, BaseModel):  # a list of tables
                 for part, of in item.model_fields.items():

@@ -35,7 +35,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ranks") / "crawled"
     folder.mkdir()
     with serving() as web:
-        (folder / "corpus.toml").write_text(demo_config(web.origins) + 'segment_bytes = "1KiB"\n', "utf-8")
+        (folder / "corpus.toml").write_text(demo_config(web.origins) + 'segment_bytes = "16kB"\n', "utf-8")
         said = corpus_cli("crawl", "-c", folder / "corpus.toml", "--set", "crawl.processes=2")
     assert said.code == 0, said.err
     assert len(page_segments(project_of(folder))) >= 6
@@ -105,10 +105,15 @@ def test_ranks_killed_doubled_and_at_once_give_the_release_of_one_call(
     assert told["unmeasured"] == 0
     measured = map_records(project_of(folder))
     assert sorted(measured) == sorted(f"{s.crawl_id}/{s.name}" for s in page_segments(project_of(folder)))
-    for verb in ("dedup", "export"):
-        assert done(verb, folder, "--rank", "2", "--world", "3") == {"rank": 2, "world": 3, "left_to": 0}
-        assert not (folder / "releases").exists()
-        done(verb, folder, "--rank", "0", "--world", "3")
+    shared = [done("dedup", folder, "--rank", str(number), "--world", "3") for number in range(3)]
+    assert [(told["left"] == 0, told["clusters"]) for told in shared] == [(False, False), (False, False), (True, False)]
+    assert sum(told["done"] for told in shared) == shared[0]["tasks"]
+    assert done("dedup", folder, "--rank", "0", "--world", "3")["clusters"]
+    assert done("export", folder, "--rank", "2", "--world", "3") == {"rank": 2, "world": 3, "left_to": 0}
+    assert not (folder / "releases").exists()
+    assert corpus_cli("verify", "-c", folder / "corpus.toml").code == 0
+    done("export", folder, "--rank", "0", "--world", "3")
+    assert not (folder / "joins").exists()
     assert release(folder) == whole
     assert corpus_cli("verify", "-c", folder / "corpus.toml").code == 0
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from corpus.engine.local import LocalPool
+from corpus.engine.local import OUT_OF_MEMORY, LocalPool
+from corpus.engine.ray import answers
 from corpus.engine.tasks import Crashed, Done, Task
-from corpus.errors import StoreError
+from corpus.errors import StoreError, UsageError
 
 
 def double(spec: int) -> int:
@@ -24,6 +27,16 @@ def crash(spec: str) -> str:
     if spec == "bad":
         os.kill(os.getpid(), signal.SIGSEGV)
     return spec
+
+
+def eat(spec: int) -> int:
+    return len(bytearray(spec))
+
+
+def whoami(spec: int) -> int:
+    if spec:
+        os._exit(spec)
+    return os.getpid()
 
 
 def refuse(spec: str) -> None:
@@ -51,6 +64,36 @@ def test_a_crash_costs_one_task_only() -> None:
     assert outcomes["b"] == Done("b", "b")
     assert isinstance(outcomes["bad"], Crashed)
     assert outcomes["bad"].tries == 3
+
+
+def test_a_worker_has_no_more_memory_than_it_may() -> None:
+    """A task that asks for more ends its worker, as if the system had killed it; the next one runs."""
+    tasks = [Task("eat", 3 * 10**9), Task("eat little", 10)]
+    outcomes = {o.key: o for o in LocalPool(1, memory=2 * 10**9).run("tests.unit.test_engine_local:eat", tasks)}
+    assert outcomes["eat"] == Crashed("eat", 3, f"worker ended with exit status {OUT_OF_MEMORY}")
+    assert outcomes["eat little"] == Done("eat little", 10)
+
+
+def test_warm_workers_wait_for_the_next_call() -> None:
+    """Two calls are answered by one process; after a crash by another."""
+    pool = LocalPool(1, warm=True)
+    try:
+        first, second = (list(pool.run("tests.unit.test_engine_local:whoami", [Task("x", 0)])) for _ in range(2))
+        assert first == second
+        (crashed,) = pool.run("tests.unit.test_engine_local:whoami", [Task("x", 1)])
+        assert isinstance(crashed, Crashed)
+        assert list(pool.run("tests.unit.test_engine_local:whoami", [Task("x", 0)])) != first
+    finally:
+        pool.close()
+
+
+def test_a_cluster_that_does_not_answer_is_said_at_once() -> None:
+    """An address where nobody listens is a wrong configuration, not minutes of trying."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+        answers(f"127.0.0.1:{port}")
+    with pytest.raises(UsageError, match="does not answer"):
+        answers(f"127.0.0.1:{port}")
 
 
 def test_our_errors_cross_the_border_whole() -> None:

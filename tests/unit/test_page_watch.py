@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import time
 from pathlib import Path
 
+import pytest
+
 from corpus.engine.local import TRIES, LocalPool
 from corpus.engine.page_watch import PageWatch, page_of
 from corpus.engine.tasks import Crashed, Done, Task
+from corpus.errors import TryLater
 
 
 def test_the_note_names_the_page_and_is_gone_afterwards(tmp_path: Path) -> None:
@@ -21,6 +26,18 @@ def test_the_note_names_the_page_and_is_gone_afterwards(tmp_path: Path) -> None:
         assert page_of(note) == ""
     assert not note.exists()
     assert page_of(note) == ""
+
+
+def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No room for the note: an error that says so and what to do, not a defect with a traceback."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with PageWatch(tmp_path / "n", 60.0) as watch:
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(TryLater, match="No space left"), watch.page("ab" * 32):
+            raise AssertionError("no page is worked on without its note")
 
 
 def _spin(seconds: float) -> None:
