@@ -50,6 +50,12 @@ class TryLater(StoreError):
     next = "make room, or wait for the store, and run the same command again; a crawl waits by itself"
 
 
+class ServerGone(StoreError):
+    """The database server does not answer, or has ended the connection: what was acknowledged is kept."""
+
+    next = "start the server and run the same command again; a worker of a fleet waits by itself"
+
+
 class AlreadyExists(StoreError):
     """A create-only object with this name is already there."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corpus.app.domain_target import domain_of, owned_domain
+from corpus.app.fleet_status import workers_there
 from corpus.app.project import Project
 from corpus.errors import UsageError
 from corpus.settings import seconds, size_bytes
@@ -97,8 +98,8 @@ def budget(project: Project, kind: str, limit: str, reason: str = "") -> Given:
 
 
 def running(project: Project) -> bool:
-    """Whether a crawl holds this folder now."""
-    return holder(project.layout.locks / "crawl.lock") is not None
+    """Whether a crawl holds this folder now, or workers share it."""
+    return holder(project.layout.locks / "crawl.lock") is not None or bool(workers_there(project))
 
 
 def _give(

@@ -1,7 +1,7 @@
-"""How the fetch processes of one machine stay out of each other's way: claims on addresses, errands by post.
+"""How fetch processes stay out of each other's way: claims on addresses, errands by post.
 
-Used only where there are several. Claims lie in one small SQLite file with a thread of its own, so that a contact never
-waits for a group commit.
+Used only where there are several. Claims (one small SQLite file; a table in a fleet) have a thread of their own, so that a
+contact never waits for a group commit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple, Unpack
 
-from corpus.crawl.claims import Granted
+from corpus.crawl.claims import Granted, IpClaims
 from corpus.crawl.desk import Errand
 from corpus.crawl.ports import Due, Request
 from corpus.crawl.settings import CrawlSettings
@@ -34,19 +34,19 @@ def claims_path(layout: Layout) -> Path:
 class ThreadedClaims:
     """`contact.Claims` of one process. A claim outlives any contact; it ends with its process at the next start."""
 
-    def __init__(self, layout: Layout, owner: str, settings: CrawlSettings) -> None:
-        self._owner = owner
+    def __init__(self, claims: IpClaims, owner: str, settings: CrawlSettings, wall: Callable[[], float]) -> None:
+        """`wall`: epoch seconds by the clock that all claimants share."""
+        self._claims, self._owner, self._wall = claims, owner, wall
         self._ttl_s = 2 * (settings.total_timeout + settings.ip_gap_s) + 60.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claims")
-        self._claims = SqliteIpClaims(claims_path(layout), time.time())
 
     async def claim(self, ip: str) -> float | None:
-        wall = time.time()
+        wall = self._wall()
         answer = await self._run(self._claims.claim, ip, self._owner, self._ttl_s, wall)
         return answer.due.remaining(wall) if isinstance(answer, Granted) else None
 
     async def release(self, ip: str, gap_s: float) -> None:
-        await self._run(self._claims.release, ip, self._owner, Due(time.time(), gap_s))
+        await self._run(self._claims.release, ip, self._owner, Due(self._wall(), gap_s))
 
     async def _run(self, call: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
@@ -54,6 +54,11 @@ class ThreadedClaims:
     def close(self) -> None:
         self._thread.shutdown()
         self._claims.close()
+
+
+def local_claims(layout: Layout, owner: str, settings: CrawlSettings) -> ThreadedClaims:
+    """Claims that the fetch processes of one machine share."""
+    return ThreadedClaims(SqliteIpClaims(claims_path(layout), time.time()), owner, settings, time.time)
 
 
 class LinkPost:

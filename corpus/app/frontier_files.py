@@ -62,17 +62,24 @@ def open_on_server(layout: Layout, file: int, recent: RecentSeen | None, seen: O
     return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=_lease(layout))
 
 
+def held_s(layout: Layout) -> float:
+    """How long a partition file, or a member of a fleet, is held without a renewal. Its owner sends nothing past half of a
+    lease; what was sent then may last as long as a request may."""
+    ttl, longest = layout.lease
+    return max(ttl, ttl / 2 + longest)
+
+
 def _lease(layout: Layout) -> Lease:
     from corpus.store.frontier_postgres import Lease
 
-    ttl, longest = layout.lease
-    # its owner sends nothing past half its time; what was sent then may last as long as a request may
-    held = max(ttl, ttl / 2 + longest)
+    held = held_s(layout)
     return Lease(_node(layout), held, held + NODE_WAIT_S)
 
 
 def _node(layout: Layout) -> str:
-    """Who this machine's folder is to others, for as long as it lasts."""
+    """Who we are to others: a member's name, or this machine's folder's for as long as it lasts."""
+    if layout.node:
+        return layout.node
     path = layout.frontier / "node"
     with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
         file.write(f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}")

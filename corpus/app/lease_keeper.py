@@ -29,9 +29,13 @@ class LeaseKeeper:
         """Whether every lease was renewed within half its time."""
         return self._clock.monotonic() < min(store.renewed_at for store in self._stores) + self._lease_s / 2
 
-    async def fetch(self, request: Request) -> FetchResult:
+    async def until_sure(self) -> None:
+        """Wait while a lease is in doubt. Asked before a connection is made, and again when it stands."""
         while not self.sure():
             await self._clock.sleep(_LOOK_S)
+
+    async def fetch(self, request: Request) -> FetchResult:
+        await self.until_sure()
         return await self._inner.fetch(request)
 
     async def close(self) -> None:

@@ -6,10 +6,12 @@ Runs in the supervisor under the stage lock, before any fetch process exists, so
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import merge
 
 from corpus.app.fetch_neighbours import claims_path
-from corpus.app.frontier_files import file_at, open_file
+from corpus.app.frontier_files import file_at, open_file, read_one
 from corpus.app.project import Project
 from corpus.app.segments import forget_unpublished, newest_epoch, open_files, record_segment, record_unrecorded
 from corpus.config.check import seed_lines
@@ -35,7 +37,8 @@ class Prepared:
     recovered: int = 0
     seeds: int = 0
     pages: int = 0
-    fingerprints: list[Fingerprint] = field(default_factory=list)
+    fingerprints: Iterable[Fingerprint] = ()
+    """Read as they are asked for, once: a list of ten million would be larger than the index that is made of them."""
 
 
 def url_rules(config: Config) -> UrlRules:
@@ -56,7 +59,7 @@ def prepare(project: Project) -> Prepared:
     if project.remote:
         _pass_epoch(project, newest_epoch(project))
     end_claims(project)
-    by_file = _seeds_by_file(project.config)
+    by_file = seeds_by_file(project.config)
     prepared.seeds = sum(map(len, by_file.values()))
     for number in range(PARTITION_FILES):
         seeds = by_file.get(number, [])
@@ -74,7 +77,7 @@ def prepare(project: Project) -> Prepared:
         finally:
             store.close(clean=clean)
     if project.config.crawl.near_copies != "store" or prepared.pages:
-        prepared.fingerprints = _fingerprints(project)
+        prepared.fingerprints = fingerprints(project)
     return prepared
 
 
@@ -148,7 +151,8 @@ def acked_ends(project: Project, names: list[str]) -> dict[str, int]:
     return ends
 
 
-def _seeds_by_file(config: Config) -> dict[int, list[Judged]]:
+def seeds_by_file(config: Config) -> dict[int, list[Judged]]:
+    """The seeds, judged, by the partition file that owns each."""
     router = Router(url_rules(config))
     by_file: dict[int, list[Judged]] = {}
     for url in seed_lines(config)[0]:
@@ -158,19 +162,15 @@ def _seeds_by_file(config: Config) -> dict[int, list[Judged]]:
     return by_file
 
 
-def _fingerprints(project: Project) -> list[Fingerprint]:
+def fingerprints(project: Project) -> Iterator[Fingerprint]:
     """What the near-copy gate must remember: pages stored whole, in the order they were fetched."""
-    from corpus.app.frontier_files import read_all
-
     query = (
         "SELECT h.name, u.tail, lower(hex(v.content_sha256)), v.simhash, v.fetched_at FROM visit v"
         " JOIN url u ON u.host = v.host AND u.uid = v.uid JOIN host h ON h.id = v.host"
-        " WHERE v.content_sha256 IS NOT NULL AND v.near_original IS NULL AND u.kind = 0"
+        " WHERE v.content_sha256 IS NOT NULL AND v.near_original IS NULL AND u.kind = 0 ORDER BY coalesce(v.fetched_at, 0), h.name, u.tail"
     )
-    found = [
-        Fingerprint(
-            from_tail(text_out(tail), text_out(host)), digest, None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF, "", at
-        )
-        for host, tail, digest, simhash, at in read_all(project.layout, query)
-    ]
-    return sorted(found, key=lambda page: (page.fetched_at or 0.0, page.url))
+    paths = [path for number in range(PARTITION_FILES) if (path := file_at(project.layout, number)).exists()]
+    rows = merge(*(read_one(path, query) for path in paths), key=lambda row: row[4] or 0.0)
+    for host, tail, digest, simhash, at in rows:
+        url, bits = from_tail(text_out(tail), text_out(host)), None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF
+        yield Fingerprint(url, digest, bits, "", at)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from corpus.config.check import wrong_frontier
+from corpus.config.check import wrong_engine, wrong_frontier
 from corpus.config.tree import Config
-from corpus.errors import StoreError, UsageError
+from corpus.errors import ServerGone, StoreError, UsageError
 from corpus.store.commits import Commits
 from corpus.store.consent_log import ConsentLog
 from corpus.store.control_log import ControlLog
@@ -57,7 +58,13 @@ class Project:
 
     @property
     def control(self) -> ControlLog:
-        return ControlLog(self.objects)
+        return ControlLog(self.objects, self._tell_members if self.layout.server else None)
+
+    def _tell_members(self, n: int) -> None:
+        from corpus.store.fleet_members import tell_of_order
+
+        with suppress(ServerGone):  # the order stands in the log, which every worker looks at by itself
+            tell_of_order(self.layout.server, n)
 
     def consent_log(self, writer: str = "reader") -> ConsentLog:
         """The evidence ledger; only a writer with a name of its own may append."""
@@ -68,10 +75,8 @@ def open_project(config: Config, *, create: bool = True) -> Project:
     """Open (or start) the folder of a configuration. Raises NewerSchema, StoreError when it cannot be used."""
     if wrong := wrong_frontier(config.store.frontier):
         raise UsageError(wrong[0], "store.frontier", wrong[1])
-    if config.engine.kind == "ray":
-        raise UsageError(
-            "this version does not run Ray", "engine.kind", 'set engine.kind = "local", or "rank" for a batch system'
-        )
+    if bad := wrong_engine(config.engine):
+        raise UsageError(bad[1], bad[0], bad[2])
     server = "" if config.store.frontier == "sqlite" else config.store.frontier
     layout = Layout(config.root, config.local, server, (config.store.lease, config.crawl.total_timeout))
     if server and create:

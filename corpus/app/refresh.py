@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from corpus.app.consent_views import current_judge
 from corpus.app.crawl import crawl, crawl_label
+from corpus.app.fleet_status import workers_there
 from corpus.app.frontier_files import open_file
 from corpus.app.orders import Orders
 from corpus.app.project import Project
@@ -42,6 +43,11 @@ def refresh(project: Project, report: Reporter, stopping: Callable[[], int]) -> 
     if Orders(project).paused():
         report(
             "paused", what="nobody is asked again while the crawl is paused; stale pages are held back", authorities=len(stale)
+        )
+        return frozenset(stale)
+    if workers_there(project):
+        report(
+            "workers crawl", what="they read these files on their own clock; stale pages are held back", authorities=len(stale)
         )
         return frozenset(stale)
     report("consent refresh", authorities=len(stale))

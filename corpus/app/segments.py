@@ -73,15 +73,16 @@ def page_segments(project: Project) -> list[SegmentInfo]:
     return sorted(found, key=lambda s: (s.crawl_id, s.name))
 
 
-def record_unrecorded(project: Project) -> int:
-    """Record segments that were sealed just before a crash; returns how many. (What no bucket has recorded is fetched again.)"""
+def record_unrecorded(project: Project, writers: Container[int] | None = None) -> int:
+    """Record segments that were sealed just before a crash (by these writers; None: anybody); returns how many. (What no bucket
+    has recorded is fetched again.)"""
     if project.remote:
         return 0
     known = {file for record in project.commits.list(STAGE) for file in record.outputs}
     n = 0
     for kind, file in sealed_files(project):
         name = project.layout.relative(file)
-        if name not in known:
+        if name not in known and (writers is None or (parse_segment(segment_of(name)) or (-1,))[0] in writers):
             crawl_id = file.parent.name.removeprefix("crawl_id=")
             record_segment(project, describe(file, name), kind=kind, crawl_id=crawl_id, origin=origin_of(name))
             n += 1

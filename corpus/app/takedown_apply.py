@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from corpus.app.fleet_status import refuse_beside_workers
 from corpus.app.prepare import recover
 from corpus.app.project import Project
 from corpus.app.release import release_records
@@ -75,6 +76,7 @@ def apply(project: Project, engine: Engine, report: Reporter, *, at: float | Non
     with ExitStack() as stack:
         for stage in STAGES:
             stack.enter_context(stage_lock(project.layout.locks, stage))
+        refuse_beside_workers(project)
         return _apply(project, engine, report, now)
 
 

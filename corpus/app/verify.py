@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from corpus.app.fleet_status import refuse_beside_workers, workers_there
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.takedown_open import PLAN, STEP
@@ -64,6 +65,7 @@ def verify(project: Project, report: Reporter, *, repair: bool = False, rebuild:
     with ExitStack() as stack:
         for stage in STAGES:
             stack.enter_context(stage_lock(project.layout.locks, stage))
+        refuse_beside_workers(project)
         repaired: list[Finding] = []
         findings = check(project, report)
         for _ in range(ROUNDS - 1):
@@ -126,4 +128,5 @@ def _running(project: Project) -> str:
         found = holder(project.layout.locks / f"{stage}.lock")
         if found:
             return f"{stage} by process {found.get('pid')} on {found.get('host')}"
-    return ""
+    workers = workers_there(project)
+    return f"crawl by {len(workers)} workers" if workers else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,8 +51,9 @@ class ControlEntry:
 class ControlLog:
     """The log in an object store, at `control/<n>.json`, n from 1."""
 
-    def __init__(self, objects: ObjectStore) -> None:
-        self._objects = objects
+    def __init__(self, objects: ObjectStore, told: Callable[[int], None] | None = None) -> None:
+        """`told` hears the number of every order that was added (so that others need not wait until they look)."""
+        self._objects, self._told = objects, told
         self._version = 0
 
     def append(
@@ -70,6 +71,8 @@ class ControlLog:
             except AlreadyExists:
                 continue  # somebody else's order came first
             self._version = n
+            if self._told is not None:
+                self._told(n)
             return n
 
     def version(self) -> int:

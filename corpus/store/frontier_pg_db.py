@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, cast
 
-from corpus.errors import FenceLost, StoreError, TryLater, UsageError
+from corpus.errors import FenceLost, ServerGone, StoreError, TryLater, UsageError
 from corpus.store.frontier_pg_schema import ALL_TABLES, NUMBERED, PARENT, quoted, quoted_offset, schema_of
 from corpus.store.frontier_schema import RawText
 
@@ -95,8 +95,8 @@ def told(error: psycopg.Error, where: str) -> StoreError:
         return TryLater(f"the server's disk is full ({said})", where, "free some space there: nothing of this batch was written")
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return StoreError(f"not permitted ({said})", where, "give this user the right to CREATE in the database")
-    if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"the server does not answer ({said})", where, "start the server and run the same command again")
+    if isinstance(error, psycopg.OperationalError | psycopg.errors.IdleInTransactionSessionTimeout):
+        return ServerGone(f"the server does not answer ({said})", where, "start the server and run the same command again")
     return StoreError(said, where, "please report this")
 
 

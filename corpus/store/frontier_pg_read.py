@@ -17,6 +17,7 @@ from corpus.store.frontier_pg_db import dial, shown, spoken, told, translated
 from corpus.store.frontier_pg_schema import PARENT, schema_of
 
 _AT_ONCE = 5_000
+_BINDING = 0x636F7276
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def disk_bytes(dsn: str) -> int:
 def bind(dsn: str, corpus: str) -> None:
     """Make sure that a database holds the frontier of one corpus only. Raises UsageError naming the other."""
     where = shown(dsn)
-    with translated(where), closing(dial(dsn, None)) as con:
+    with translated(where), closing(dial(dsn, None)) as con, con.transaction():
+        con.execute("SELECT pg_advisory_xact_lock(%s)", (_BINDING,))  # workers of a fleet start at the same moment
         con.execute(cast(Any, f"CREATE SCHEMA IF NOT EXISTS {PARENT}"))
         con.execute(
             cast(

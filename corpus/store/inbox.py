@@ -22,10 +22,9 @@ class ObjectInbox:
         self._objects = objects
 
     def publish(self, dst: int, src: int, epoch: int, rows: Sequence[OutboxRow]) -> None:
-        lines = [json.dumps([row.seq, *_flat(row.sighting)], ensure_ascii=True) for row in rows]
         name = f"inbox/{dst:03d}/{src:03d}.{epoch:06d}.{rows[0].seq:012d}-{rows[-1].seq:012d}"
         try:
-            self._objects.put_new(name, "\n".join(lines).encode())
+            self._objects.put_new(name, lines_of(rows))
         except AlreadyExists:
             return  # the same rows, published before a crash took the note of it
 
@@ -34,14 +33,24 @@ class ObjectInbox:
 
     def read(self, name: str) -> tuple[int, list[tuple[int, Sighting]]]:
         src = int(name.rpartition("/")[2].split(".")[0])
-        try:
-            rows = [json.loads(line) for line in self._objects.get(name).decode().splitlines()]
-            return src, [(int(row[0]), _sighting(row[1:])) for row in rows]
-        except (ValueError, TypeError, IndexError) as error:
-            raise StoreError(f"not an inbox batch: {error}", name, "corpus verify") from None
+        return src, sightings_of(self._objects.get(name), name)
 
     def drop(self, name: str) -> None:
         self._objects.delete(name)
+
+
+def lines_of(rows: Sequence[OutboxRow]) -> bytes:
+    """A batch as it travels: one JSON line a row."""
+    return "\n".join(json.dumps([row.seq, *_flat(row.sighting)], ensure_ascii=True) for row in rows).encode()
+
+
+def sightings_of(batch: bytes, name: str) -> list[tuple[int, Sighting]]:
+    """[(seq, sighting)] of a batch. Raises StoreError for one that is damaged."""
+    try:
+        rows = [json.loads(line) for line in batch.decode().splitlines()]
+        return [(int(row[0]), _sighting(row[1:])) for row in rows]
+    except (ValueError, TypeError, IndexError) as error:
+        raise StoreError(f"not an inbox batch: {error}", name, "corpus verify") from None
 
 
 def _flat(s: Sighting) -> list[object]:

@@ -2,7 +2,8 @@
 
 Hosts of different partition files may live on one server; the claim makes them take turns. A claim lapses after its
 time to live, so a killed process blocks nobody; but then nobody knows what it last sent, and the next holder is told.
-Two implementations, one contract suite: memory (one process, simulations) and SQLite (one small file, many processes).
+Three implementations, one contract suite: memory (one process, simulations), SQLite (one small file, many processes), and
+PostgreSQL for a fleet (`fleet_claims`).
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class SqliteIpClaims:
             self._con.execute("DELETE FROM claim WHERE owner = '' AND due_set + due_wait < ?", (wall - 86_400,))
 
     def claim(self, ip: str, owner: str, ttl_s: float, wall: float) -> Granted | Held:
-        key = _signed(ip_key(ip))
+        key = signed(ip_key(ip))
         with translated(self.path):
             self._con.execute("BEGIN IMMEDIATE")
             try:
@@ -113,7 +114,7 @@ class SqliteIpClaims:
         with translated(self.path):
             self._con.execute(
                 "UPDATE claim SET owner = '', due_set = ?, due_wait = ? WHERE ip = ? AND owner = ?",
-                (due.set_at, due.wait_s, _signed(ip_key(ip)), owner),
+                (due.set_at, due.wait_s, signed(ip_key(ip)), owner),
             )
 
     def end_all(self, due: Due, owner: str = "") -> None:
@@ -128,5 +129,6 @@ class SqliteIpClaims:
         self._con.close()
 
 
-def _signed(key: int) -> int:
+def signed(key: int) -> int:
+    """A 64-bit key as databases take it."""
     return key - (1 << 64) if key >> 63 else key

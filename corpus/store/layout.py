@@ -36,6 +36,8 @@ class Layout:
     """DSN of the PostgreSQL server that keeps the frontier; empty where SQLite does."""
     lease: tuple[float, float] = (30.0, 120.0)
     """(seconds for which a partition file on a server is leased, the longest a request may last)"""
+    node: str = ""
+    """Who owns leases from here: a member of a fleet; empty for this machine's folder."""
 
     # archive
     @property

@@ -67,17 +67,17 @@ class SegmentWriter:
 
     Thread rules: `append*` on one thread, `sync` and `rotate` on another; the lock between them is held for
     microseconds. `name(seq)` names the segments (it holds worker and epoch, so names never repeat); `clock` gives
-    epoch seconds, only for the age of a segment and the date of its warcinfo record.
+    epoch seconds, only for the age of a segment and the date of its warcinfo record. `notes` stand in every metadata record.
     """
 
     def __init__(
         self, layout: Layout, folder: Path, name: Callable[[int], str], *, clock: Callable[[], float],
         segment_bytes: int = 128 * 2**20, segment_age_s: float = 600.0, warcinfo: Mapping[str, str] | None = None,
-        identity: str = "", disk: Disk | None = None,
+        notes: Mapping[str, str] | None = None, identity: str = "", disk: Disk | None = None,
     ) -> None:  # fmt: skip
         self._layout, self._folder, self._name, self._clock = layout, folder, name, clock
         self._segment_bytes, self._segment_age_s = segment_bytes, segment_age_s
-        self._warcinfo, self._identity = dict(warcinfo or {}), identity
+        self._warcinfo, self._notes, self._identity = dict(warcinfo or {}), dict(notes or {}), identity
         self._disk: Disk = disk or LocalDisk()
         self._append_lock, self._io_lock = threading.Lock(), threading.Lock()
         self._seq = 0
@@ -93,7 +93,7 @@ class SegmentWriter:
     ) -> tuple[CaptureRef, int]:  # fmt: skip
         """A whole capture. Returns the place of its response record and the end of its last member."""
         return self.append_group(
-            encode_group(url, request, response, depth=depth, via=via, metadata=metadata, identity=self._identity)
+            encode_group(url, request, response, depth=depth, via=via, metadata=metadata | self._notes, identity=self._identity)
         )
 
     def append_linked(
@@ -106,7 +106,7 @@ class SegmentWriter:
             response,
             depth=depth,
             via=via,
-            metadata=metadata,
+            metadata=metadata | self._notes,
             original=original,
             distance=distance,
             identity=self._identity,
@@ -118,7 +118,7 @@ class SegmentWriter:
     ) -> tuple[CaptureRef, int]:  # fmt: skip
         """A 304 or an identical payload; the ref is the revisit record."""
         group = encode_revisit(
-            url, request, response, depth=depth, via=via, metadata=metadata, original=original, identity=self._identity
+            url, request, response, depth=depth, via=via, metadata=metadata | self._notes, original=original, identity=self._identity
         )  # fmt: skip
         return self.append_group(group)
 

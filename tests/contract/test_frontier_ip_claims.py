@@ -1,4 +1,4 @@
-"""One promise of `IpClaims` per test, kept by both implementations; and the machine-wide one by processes that die."""
+"""One promise of `IpClaims` per test, kept by every implementation; and the shared ones by processes that die."""
 
 from __future__ import annotations
 
@@ -15,11 +15,26 @@ from corpus.store.ip_claims import MemoryIpClaims, SqliteIpClaims
 IP = "203.0.113.9"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.needs("postgres"))
+
+
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], IpClaims]:
     """A function that opens the same claims once more, as another process would."""
+    if request.param == "postgres":
+        dsn = request.getfixturevalue("postgres_server").dsn()
+        return lambda: _opened(dsn)
     memory = MemoryIpClaims()
     return (lambda: memory) if request.param == "memory" else (lambda: SqliteIpClaims(tmp_path / "claims.sqlite"))
+
+
+def _opened(place: str) -> IpClaims:
+    """The claims at a path, or on a server."""
+    if not place.startswith("postgresql:"):
+        return SqliteIpClaims(Path(place))
+    from corpus.store.fleet_claims import PostgresIpClaims
+
+    return PostgresIpClaims(place)
 
 
 def test_an_address_is_held_by_one_owner_at_a_time(reopen: Callable[[], IpClaims]) -> None:
@@ -60,8 +75,8 @@ def test_a_clock_that_ran_backwards_lengthens_a_claim_by_no_more_than_itself(reo
     assert a.claim(IP, "b", 30.0, 6_430.0) == Granted(Due(0.0, 0.0), clean=False)
 
 
-def _hammer(path: str, owner: str, rounds: int, log: str) -> None:
-    claims = SqliteIpClaims(Path(path))
+def _hammer(place: str, owner: str, rounds: int, log: str) -> None:
+    claims = _opened(place)
     with Path(log).open("a", encoding="ascii", buffering=1) as out:
         done, tick = 0, 0.0
         while done < rounds:
@@ -74,11 +89,13 @@ def _hammer(path: str, owner: str, rounds: int, log: str) -> None:
     claims.close()
 
 
-def test_processes_take_turns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+def test_processes_take_turns(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
     """Two processes that fight for one address never hold it together."""
+    shared = request.getfixturevalue("postgres_server").dsn() if kind == "postgres" else str(tmp_path / "claims.sqlite")
     context = multiprocessing.get_context("spawn")
     log = tmp_path / "log"
-    args = [(str(tmp_path / "claims.sqlite"), owner, 60, str(log)) for owner in ("a", "b")]
+    args = [(shared, owner, 60, str(log)) for owner in ("a", "b")]
     children = [context.Process(target=_hammer, args=arg) for arg in args]
     for child in children:
         child.start()

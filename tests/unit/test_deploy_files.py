@@ -19,11 +19,13 @@ import yaml
 from corpus.cli.main import VERBS
 from corpus.config.check import problems
 from corpus.config.load import load_config
+from corpus.url.partition import PARTITION_FILES
 from tests.demo_corpus import DemoCorpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
-JOBS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+JOBS = sorted((DEPLOY / "kubernetes").glob("*-job.yaml"))
+WORKERS = DEPLOY / "kubernetes" / "workers.yaml"
 SCRIPTS = sorted((DEPLOY / "slurm").iterdir())
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text("utf-8"))
 OURS = {name: service for name, service in COMPOSE["services"].items() if service["image"] == "corpus"}
@@ -130,7 +132,9 @@ def test_the_whole_job_runs_as_uid_1000_on_a_read_only_root(tmp_path: Path) -> N
 
 def test_compose_services_fit_together() -> None:
     """Pinned images, no privileges, every dependency and volume declared, each rank of the world once, and verbs that exist."""
-    assert set(COMPOSE["services"]) == {"s3", "bucket", "crawl", "measure-0", "measure-1", "export"}
+    parts = {"s3", "bucket", "postgres", "worker-0", "worker-1", "measure-0", "measure-1", "export"}
+    assert set(COMPOSE["services"]) == parts
+    assert COMPOSE["services"]["postgres"]["image"] == "postgres:15"
     assert re.fullmatch(r"motoserver/moto:\d+\.\d+\.\d+", COMPOSE["services"]["s3"]["image"])
     assert COMPOSE["services"]["s3"]["image"].endswith(version("moto"))
     named = set()
@@ -148,8 +152,11 @@ def test_compose_services_fit_together() -> None:
             assert service["command"][1:3] == ["-c", "/etc/corpus/corpus.toml"]
     ranks = [service["command"] for name, service in OURS.items() if name.startswith("measure")]
     assert [command[-4:] for command in ranks] == [["--rank", str(n), "--world", str(len(ranks))] for n in range(len(ranks))]
-    same = [next(v for v in OURS[name]["volumes"] if v.endswith(":/data")) for name in ("crawl", "export")]
-    assert len(set(same)) == 1, "a release needs the crawler's frontier"
+    data = [next(v for v in service["volumes"] if v.endswith(":/data")) for name, service in OURS.items() if name != "bucket"]
+    assert len(set(data)) == len(data), "no two of them share a working folder"
+    assert OURS["worker-0"]["command"] == OURS["worker-1"]["command"]
+    password = COMPOSE["services"]["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert {service["environment"]["PGPASSWORD"] for service in OURS.values()} == {password}
 
 
 def test_compose_configuration_lacks_only_the_contact() -> None:
@@ -158,6 +165,7 @@ def test_compose_configuration_lacks_only_the_contact() -> None:
     assert {problem.key for problem in problems(config, fetching=True)} == {"crawl.contact"}
     assert config.store.s3_endpoint == "http://s3:5000"
     assert config.local == Path("/data/local")
+    assert config.store.frontier == "postgresql://corpus@postgres/corpus"
 
 
 # ---- jobs
@@ -197,6 +205,30 @@ def test_kubernetes_jobs_are_unprivileged_and_whole(path: Path) -> None:
     }
     assert {volume["name"] for volume in template["volumes"]} == {"config", "data"}
     assert container["resources"]["limits"]["memory"] == container["resources"]["requests"]["memory"]
+
+
+def test_kubernetes_workers_drain_before_they_are_killed() -> None:
+    """A Deployment of apps/v1 as uid 1000 on a read-only root; a pod has longer to go than a drain and a last upload take, the process
+    gets the signal itself, and two replicas are never taken away at once."""
+    deployment, budget = yaml.safe_load_all(WORKERS.read_text("utf-8"))
+    assert (deployment["apiVersion"], deployment["kind"]) == ("apps/v1", "Deployment")
+    assert (budget["apiVersion"], budget["kind"]) == ("policy/v1", "PodDisruptionBudget")
+    template = deployment["spec"]["template"]
+    assert (
+        deployment["spec"]["selector"]["matchLabels"]
+        == template["metadata"]["labels"]
+        == budget["spec"]["selector"]["matchLabels"]
+    )
+    pod_spec = template["spec"]
+    (container,) = pod_spec["containers"]
+    assert (pod_spec["securityContext"]["runAsUser"], pod_spec["securityContext"]["runAsNonRoot"]) == (1000, True)
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod_spec["terminationGracePeriodSeconds"] >= 60
+    assert container["args"][0] in VERBS
+    assert "command" not in container, "no shell between the kubelet and the worker"
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod_spec["volumes"]}
+    assert container["resources"]["limits"]["memory"] == container["resources"]["requests"]["memory"]
+    assert deployment["spec"]["replicas"] <= PARTITION_FILES
 
 
 def shim(folder: Path) -> dict[str, str]:

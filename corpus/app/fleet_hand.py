@@ -1,0 +1,118 @@
+"""The one fetch process of a member, as its supervisor holds it: begun with a share of files, ended in order or killed.
+
+It knows no server and decides nothing about shares; what the process says that others must act on comes out as messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import wait
+from typing import Any
+
+from corpus.app.crawl import DRAIN_S, KILL_S, POLL_S
+from corpus.app.fetch_process import FetchSpec
+from corpus.crawl.worker import Progress
+from corpus.engine.process import Child, start
+from corpus.observe.runlog import Reporter
+
+QUICK_S = 60.0
+"""A process that dies within this died young; one that has said nothing for so long past its leases is stuck."""
+
+
+class Hand:
+    """`files`: what it was begun with; `status`: its last words; `ending`: why it was told to end, or empty."""
+
+    def __init__(self, report: Reporter, held_s: float) -> None:
+        self._report, self._held_s = report, held_s
+        self._child: Child | None = None
+        self._began = self._heard_at = self._drained_at = 0.0
+        self._broken_off = False
+        self.files: tuple[int, ...] = ()
+        self.status = Progress()
+        self.dead: list[Progress] = []
+        """The last words of those before it."""
+        self.ending = ""
+        self.young_deaths = 0
+
+    @property
+    def at_work(self) -> bool:
+        return self._child is not None
+
+    def total(self, name: str) -> int:
+        """A counter over this process and those before it."""
+        return sum(getattr(status, name) for status in (*self.dead, self.status))
+
+    def begin(self, spec: FetchSpec) -> None:
+        self.files, self.status, self.ending, self._broken_off = spec.files, Progress(), "", False
+        self._child = start(f"fetch-{spec.worker}", "corpus.app.fetch_process:main", spec)
+        self._began = self._heard_at = time.monotonic()
+
+    def send(self, message: Any) -> None:
+        """Tell it something, if it is there."""
+        if self._child is not None:
+            self._child.send(message)
+
+    def drain(self, why: str) -> None:
+        """Take nothing new, acknowledge what is in flight, release the files, end."""
+        if self._child is None or self.ending:
+            return
+        self.ending, self._drained_at = why, time.monotonic()
+        self._report("draining", why=why, files=len(self.files))
+        self._child.send(("drain",))
+
+    def hurry(self, *, hard: bool) -> None:
+        """What ends takes no longer than it must; what says nothing for longer than its leases last is ended."""
+        if self._child is None:
+            return
+        now = time.monotonic()
+        if not self.ending:
+            late = now - self._heard_at > self._held_s + QUICK_S
+        else:
+            waited = now - self._drained_at
+            if waited > DRAIN_S and not self._broken_off:
+                self._broken_off = True
+                self._child.send(("stop",))
+            late = hard or waited > (KILL_S if self.ending == "interrupted" else self._held_s + KILL_S)
+        if late:
+            self._child.process.kill()
+
+    def kill(self) -> None:
+        """At once; its end is heard by `listen`."""
+        if self._child is not None:
+            self._child.process.kill()
+
+    def listen(self) -> Iterator[tuple[Any, ...]]:
+        """Its messages, waiting a moment for the first; the last is ("gone", clean, exit status, why it was ending)."""
+        if self._child is None:
+            time.sleep(POLL_S)
+            return
+        for _ in wait([self._child.connection], timeout=POLL_S):
+            try:
+                message = self._child.connection.recv()
+            except (EOFError, ConnectionResetError):
+                yield self._gone(clean=False)
+                return
+            match message:
+                case ("status", facts):
+                    self.status, self._heard_at = Progress(**facts), time.monotonic()
+                case ("finished",):
+                    yield self._gone(clean=True)
+                case _:
+                    yield message
+
+    def close(self) -> None:
+        """It is gone afterwards."""
+        if self._child is not None:
+            self._child.stop(grace_s=2.0)
+            self._child = None
+
+    def _gone(self, *, clean: bool) -> tuple[Any, ...]:
+        assert self._child is not None, "it was there"
+        self._child.process.join(5.0)
+        code, self._child = self._child.exit_code(), None
+        young = time.monotonic() - self._began < QUICK_S
+        self.young_deaths = 0 if clean else self.young_deaths + 1 if young else 1
+        self.dead.append(self.status)
+        self.files, self.status, why, self.ending = (), Progress(parked=self.status.parked), self.ending, ""
+        return ("gone", clean, code, why)

@@ -1,0 +1,86 @@
+"""Who owns which partition files in a fleet, and whether the fleet has nothing left to ask. Pure: members in, answers out.
+
+The shares are `crawl.assign`'s; what is said here is when a member may take, and when it must let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from corpus.crawl.assign import wanted
+from corpus.store.fleet_members import Beat, Member
+from corpus.url.partition import PARTITION_FILES
+
+ALL = tuple(range(PARTITION_FILES))
+
+
+def share(me: int, members: Iterable[int]) -> frozenset[int]:
+    """The partition files that `me` should own."""
+    return frozenset(wanted(str(me), [str(number) for number in members], PARTITION_FILES))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a member does about its share: files to own from now on, and whether it has to let go of what it has first."""
+
+    files: tuple[int, ...]
+    restart: bool
+
+
+def change(beat: Beat, me: int, owned: frozenset[int], node: str, *, patient: bool) -> Change | None:
+    """What is to change of what `me` owns; None for nothing (or not yet).
+
+    `patient`: rather wait for files whose owner is letting go of them than begin twice."""
+    want = share(me, (member.id for member in beat.members if member.live))
+    free = frozenset(file for file in want - owned if _free(beat.leases.get(file), node))
+    waiting = want - owned - free
+    if owned - want:
+        return Change(tuple(sorted(want & (owned | free))), restart=True)
+    if not free or (waiting and patient):
+        return None
+    return Change(tuple(sorted(owned | free)), restart=bool(owned))
+
+
+def _free(lease: tuple[str, bool] | None, node: str) -> bool:
+    return lease is None or lease[0] == node or not lease[1]
+
+
+class Quiet:
+    """Whether nothing can happen any more: every file has an owner at rest, and all that was sent was applied, in two looks of
+    which the second was reported by everybody after the first one was over (by the server's clock)."""
+
+    def __init__(self) -> None:
+        self._first: tuple[tuple[int, tuple[tuple[int, int], ...]], float] | None = None
+
+    def look(self, beat: Beat) -> bool:
+        """Take in a beat; True on the second of two looks that agree."""
+        there = [member for member in beat.members if member.there]
+        key = (_total(there, "sent"), tuple((member.id, int(member.report.get("life", 0))) for member in there))
+        if not self._rests(beat, there):
+            self._first = None
+            return False
+        if self._first is None or self._first[0] != key:
+            self._first = (key, beat.now)
+            return False
+        began = self._first[1]
+        return all(float(member.report["heard"]) >= began for member in there if member.report["files"])
+
+    @staticmethod
+    def _rests(beat: Beat, there: Sequence[Member]) -> bool:
+        files = sorted(file for member in there for file in member.report.get("files", ()))
+        return (
+            files == list(ALL)
+            and beat.run.seeded == frozenset(ALL)
+            and all(member.live and member.report.get("idle") for member in there)
+            and _total(there, "sent") == _total(there, "applied")
+        )
+
+
+def _total(members: Sequence[Member], name: str) -> int:
+    return sum(int(member.report.get(name, 0)) for member in members)
+
+
+def total(beat: Beat, name: str) -> int:
+    """A counter of the run over all its members, those that have gone included."""
+    return _total(beat.members, name)

@@ -1,0 +1,71 @@
+"""A fleet seen from outside: who is there, what they own, how fast they are. Reads the server; loads it only where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from corpus.app.project import Project
+from corpus.errors import Locked
+from corpus.observe.metrics import FleetNumbers
+
+if TYPE_CHECKING:
+    from corpus.store.fleet_members import Member
+
+
+def workers_there(project: Project) -> list[Member]:
+    """The members of the fleet that are there now; none where the frontier is on this machine. Raises StoreError."""
+    if not project.layout.server:
+        return []
+    from corpus.store.fleet_members import members_there
+
+    return members_there(project.layout.server)
+
+
+def refuse_beside_workers(project: Project) -> None:
+    """Raises Locked while workers crawl: a run of one machine would own all that they share."""
+    there = workers_there(project)
+    if there:
+        named = ", ".join(f"worker {member.id} on {member.host}" for member in there[:5])
+        raise Locked(f"{named} crawl here", "corpus worker", "start corpus worker to help them, or end them first")
+
+
+def numbers(project: Project) -> FleetNumbers | None:
+    """The fleet in numbers, for metrics; None where there is none, or its run is over. Raises StoreError."""
+    if not project.layout.server:
+        return None
+    from corpus.store.fleet_members import newest_run
+
+    ended, members = newest_run(project.layout.server)
+    if ended or not members:
+        return None
+    there, version = [member for member in members if member.there], project.control.version()
+    return FleetNumbers(
+        workers=len(there),
+        files=sum(len(member.report.get("files", ())) for member in there),
+        pages=sum(int(member.report.get("pages", 0)) for member in members),
+        behind=max((version - int(member.report.get("orders", version)) for member in there), default=0),
+    )
+
+
+def facts(project: Project) -> Iterable[tuple[str, str]]:
+    """One line for the fleet, and one for each worker."""
+    there = workers_there(project)
+    if not there:
+        return []
+    version = project.control.version()
+    rows = [("fleet", f"{len(there)} workers, {sum(member.report.get('pages_s', 0.0) for member in there):.1f} pages/s")]
+    for member in there:
+        report = member.report
+        behind = version - int(report.get("orders", version))
+        where = f"{member.host}{f' ({member.region})' if member.region else ''}, process {member.pid}"
+        does = (
+            f"{len(report.get('files', ()))} partition files, {report.get('pages', 0)} pages, {report.get('pages_s', 0.0):.1f}/s"
+        )
+        extra = [
+            *([f"{behind} orders behind"] if behind > 0 else []),
+            *([str(report["stalled"])] if report.get("stalled") else []),
+            *([member.state] if member.state != "live" else []),
+        ]
+        rows.append((f"worker {member.id}", "; ".join([where, does, *extra])))
+    return rows

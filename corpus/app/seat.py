@@ -1,0 +1,114 @@
+"""A fetch process as a member's hand: what is different from one that a single machine's supervisor started.
+
+Its partition files are those of the member, its times are the server's, its addresses are claimed from the whole fleet, and a
+page is acknowledged only when its segment is sealed and recorded, because nobody else could cut what this machine left open.
+Loads PostgreSQL only where it is used.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from corpus.app.fetch_neighbours import ThreadedClaims
+from corpus.app.project import Project
+from corpus.config.tree import Config
+from corpus.crawl.clock import RealClock
+from corpus.crawl.ports import FrontierStore, Inbox
+from corpus.store.inbox import ObjectInbox
+
+if TYPE_CHECKING:
+    from corpus.store.fleet_inbox import PostgresInbox
+
+FRESH_SEAT = 1
+"""Up to this epoch nobody but us can have contacted anybody of a partition file."""
+_ELSEWHERE = ("192.0.2.1", 9)
+"""An address of documentation: asking which way it would be reached sends nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """`member`: our number in the fleet; `epoch`: with it, it names our segments; `files`: partition files to own; `seeds`: those of
+    them whose seeds nobody has planted in this run."""
+
+    member: int
+    node: str
+    epoch: int
+    files: tuple[int, ...]
+    seeds: tuple[int, ...]
+    region: str = ""
+
+    def notes(self) -> dict[str, str]:
+        """What every capture says of where it was made."""
+        named = {"corpus-region": self.region, "corpus-egress": egress(), "corpus-worker": self.node}
+        return {name: value for name, value in named.items() if value}
+
+
+def seated(project: Project, seat: Seat | None) -> Project:
+    """The project as a member's own: leases bear its name."""
+    return project if seat is None else replace(project, layout=replace(project.layout, node=seat.node))
+
+
+def egress() -> str:
+    """The address from which this machine reaches the world; behind a translator its own side of it. Empty without a route."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(_ELSEWHERE)
+        return str(probe.getsockname()[0])
+    return ""
+
+
+class ServerClock(RealClock):
+    """Epoch seconds as the server counts them: what is stored means the same on every machine, however wrong its clock is."""
+
+    def __init__(self, dsn: str) -> None:
+        from corpus.store.frontier_pg_db import dial, shown, translated
+
+        con = dial(dsn, None, readonly=True)
+        try:
+            with translated(shown(dsn)):
+                asked = time.monotonic()
+                (now,) = con.execute("SELECT extract(epoch FROM clock_timestamp())::double precision").fetchone() or (0.0,)
+                self._zero = float(now) - (asked + time.monotonic()) / 2
+        finally:
+            con.close()
+
+    def wall(self) -> float:
+        return self._zero + time.monotonic()
+
+
+def open_inbox(project: Project, files: tuple[int, ...]) -> Inbox:
+    """Where batches for these files arrive. A server's takes in first what an earlier run left as files."""
+    local = ObjectInbox(project.mail)
+    if not project.layout.server:
+        return local
+    inbox = _on_server(project.layout.server)
+    inbox.take_in(local, files)
+    return inbox
+
+
+def _on_server(dsn: str) -> PostgresInbox:
+    from corpus.store.fleet_inbox import PostgresInbox
+
+    return PostgresInbox(dsn)
+
+
+def fleet_claims(project: Project, seat: Seat, clock: RealClock) -> ThreadedClaims:
+    """Claims on addresses that the whole fleet shares, by the server's time."""
+    from corpus.store.fleet_claims import PostgresIpClaims
+
+    return ThreadedClaims(PostgresIpClaims(project.layout.server), seat.node, project.config.crawl, clock.wall)
+
+
+def plant(config: Config, seat: Seat, stores: Mapping[int, FrontierStore]) -> None:
+    """The seeds of files that nobody has planted in this run: harmless when somebody has."""
+    from corpus.app.prepare import seeds_by_file
+    from corpus.crawl.ports import Ack
+
+    if seat.seeds:
+        for number, seeds in seeds_by_file(config).items():
+            if number in seat.seeds:
+                stores[number].commit([Ack(own=(judged,)) for judged in seeds])

@@ -1,0 +1,132 @@
+"""Laws B and D for a fleet of real workers: whatever comes, goes, dies or sleeps, the crawl is a single machine's, and polite."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from corpus.testing.web_process import ServerProcess
+from tests.demo_corpus import corpus_cli
+from tests.fleet.fleet_kit import FleetFolder
+from tests.laws.crawl_folder import Folder
+from tests.laws.law_web import LawWeb
+from tests.postgres_kit import Postgres, postgres
+from tests.s3_kit import BUCKET, KEYS, Server, gateway
+
+pytestmark = [pytest.mark.needs("postgres"), pytest.mark.slow]
+
+
+def test_three_workers_that_come_one_by_one(
+    web: LawWeb, server: ServerProcess, whole: Folder, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """Each that joins is given a share, those before it let go of theirs; the end is everybody's; rows as of one machine."""
+    with FleetFolder.at(tmp_path / "corpus", server, web.seeds(), postgres_server.dsn()) as fleet:
+        first = fleet.start("--region", "north")
+        fleet.until(lambda: fleet.pages() >= 3, "nobody crawls")
+        others = [fleet.start(), fleet.start()]
+        fleet.until(lambda: len(set(fleet.owned().values())) == 3 or first.process.poll() is not None, "nobody shares")
+        assert [worker.end() for worker in (first, *others)] == [0, 0, 0], "\n".join(w.said() for w in fleet.workers)
+    fleet.check_against(whole, web.refusals())
+
+
+def test_a_killed_worker_is_taken_over(
+    web: LawWeb, server: ServerProcess, whole: Folder, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """kill -9 of a worker and its process in mid-crawl: its files have a new owner within two leases; nothing lost, double or hurried."""
+    with FleetFolder.at(
+        tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(), "store.lease=8s", "crawl.total_timeout=4s"
+    ) as fleet:
+        victim, heir = fleet.start(), fleet.start()
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        dead = next(member.id for member in fleet.there() if member.pid == victim.process.pid)
+        victim.kill()
+        died = time.monotonic()
+        fleet.until(lambda: dead not in {member.id for member in fleet.there()}, "nobody notices")
+        fleet.until(lambda: len(fleet.owned()) == 16, "nobody takes over")
+        assert time.monotonic() - died < 16.0 + 10.0, "two leases, and time for a busy machine"
+        assert heir.end() == 0, heir.said()
+    fleet.check_against(whole, web.refusals())
+
+
+def test_a_worker_that_is_told_to_go_hands_over_at_once(
+    web: LawWeb, server: ServerProcess, whole: Folder, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """SIGTERM: what is in flight is acknowledged, the files are free long before any lease would have ended, exit 130."""
+    with FleetFolder.at(tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(), "store.lease=300s") as fleet:
+        leaver, stays = fleet.start(), fleet.start()
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        leaver.signal(signal.SIGTERM, group=False)
+        assert leaver.end() == 130, leaver.said()
+        assert stays.end() == 0, stays.said()
+    fleet.check_against(whole, web.refusals())
+
+
+def test_a_worker_that_sleeps_past_its_lease_is_rejected(
+    web: LawWeb, server: ServerProcess, whole: Folder, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """SIGSTOP of a worker and its process until another owns its files, then SIGCONT: nothing it still does counts, no gap is
+    short, and it joins again under another number."""
+    with FleetFolder.at(tmp_path / "corpus", server, web.seeds(), postgres_server.dsn()) as fleet:
+        sleeper, other = fleet.start(), fleet.start()
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        number = next(member.id for member in fleet.there() if member.pid == sleeper.process.pid)
+        sleeper.signal(signal.SIGSTOP)
+        fleet.until(lambda: number not in {member.id for member in fleet.there()}, "nobody notices")
+        fleet.until(lambda: len(fleet.owned()) == 16 or other.process.poll() is not None, "nobody takes over")
+        sleeper.signal(signal.SIGCONT)
+        assert other.end() == 0, other.said()
+        assert sleeper.end() == 0, sleeper.said()
+        assert "taken for dead" in sleeper.said() or "superseded" in sleeper.said(), sleeper.said()
+    fleet.check_against(whole, web.refusals())
+
+
+def test_a_page_budget_holds_over_workers(web: LawWeb, server: ServerProcess, postgres_server: Postgres, tmp_path: Path) -> None:
+    """`max_pages` with two workers, one of which is killed with pages in hand: never passed, met exactly, and all end with exit 0."""
+    with FleetFolder.at(tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(), "crawl.max_pages=60") as fleet:
+        victim, heir = fleet.start(), fleet.start()
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        victim.kill()
+        assert heir.end() == 0, heir.said()
+        assert "(budget" in heir.said()
+        assert fleet.pages() == 60
+
+
+def test_a_killed_server_is_waited_for(web: LawWeb, server: ServerProcess, whole: Folder, tmp_path: Path) -> None:
+    """kill -9 of PostgreSQL in mid-crawl, started again: the workers wait for it, go on, and come out whole."""
+    with postgres() as database, FleetFolder.at(tmp_path / "corpus", server, web.seeds(), database.dsn()) as fleet:
+        workers = [fleet.start(), fleet.start()]
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        database.kill()
+        fleet.until(lambda: all("waiting for the server" in worker.said() for worker in workers), "nobody notices")
+        database.restart()
+        assert [worker.end() for worker in workers] == [0, 0], "\n".join(w.said() for w in workers)
+        fleet.check_against(whole, web.refusals())
+
+
+@pytest.mark.needs("s3")
+def test_a_fleet_in_a_bucket(
+    web: LawWeb, server: ServerProcess, whole: Folder, postgres_server: Postgres, s3_server: Server, tmp_path: Path
+) -> None:
+    """Two workers that share nothing but the bucket and PostgreSQL, one of them killed: what its disk held is fetched again by the
+    other, and a machine that took part in neither measures and releases the rows of a single folder."""
+    os.environ.update(KEYS)
+    with gateway(s3_server, create_only=True) as gate, FleetFolder.at(
+        tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(),
+        f"store.root=s3://{BUCKET}/{tmp_path.name}", f"store.s3_endpoint={gate.endpoint}",
+    ) as fleet:  # fmt: skip
+        victim, heir = fleet.start(), fleet.start()
+        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
+        victim.kill()
+        assert heir.end() == 0, heir.said()
+        fleet.windows = [(start, time.time()) for start, _ in fleet.windows]
+        assert fleet.urls() == whole.urls()
+        fleet.check_manners(web.refusals())
+        fleet.finish()
+        working = fleet.path / ".local" / "working" / BUCKET / tmp_path.name
+        assert Folder(working, server).rows() == whole.rows()
+        verified = corpus_cli("verify", "-c", fleet.path / "corpus.toml", *fleet.flags(), "--json").json
+        assert verified["ok"], verified["faults"][:5]
