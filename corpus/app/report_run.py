@@ -13,8 +13,10 @@ from typing import Any
 
 from corpus.app.costs import run_summaries
 from corpus.app.frontier_files import read_all
-from corpus.app.frontier_view import tally, url_row
+from corpus.app.frontier_view import url_row
+from corpus.app.near_copies import CHECKED_IN_REPORT, GateReport, gate_report
 from corpus.app.project import Project
+from corpus.app.url_states import measured_segments, state_of, states
 from corpus.app.views import Views
 from corpus.config.check import seed_lines
 from corpus.errors import UsageError
@@ -77,6 +79,8 @@ class RunReport:
     """[size, cluster id, address of its centre]"""
     runs: list[list[Any]] = field(default_factory=list)
     """[run, started, ended as, pages, sentence]"""
+    gate: GateReport = field(default_factory=GateReport)
+    """The near-copy gate over the whole folder."""
 
     @property
     def funnel(self) -> list[FunnelStep]:
@@ -84,7 +88,7 @@ class RunReport:
         return [FunnelStep(s["stage"], s["in"], s["out"], s["dropped"]) for s in self.summary["funnel"]]
 
     def document(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"gate": self.gate.document()}
 
 
 def run_report(project: Project, run_id: str = "") -> RunReport:
@@ -99,12 +103,13 @@ def run_report(project: Project, run_id: str = "") -> RunReport:
     report.runs = [[s["run_id"], s["started_at"], s["ended"], s["fetch"]["pages"], s["sentence"]] for s in summaries[-RUNS:]]
     _frontier(project, report)
     _documents(project, report)
+    report.gate = gate_report(project, checked=CHECKED_IN_REPORT)
     return report
 
 
 def _frontier(project: Project, report: RunReport) -> None:
     report.frontier = [
-        [state, reason, n] for (state, reason), n in sorted(tally(project).items(), key=lambda item: (-item[1], item[0])) if n
+        [state, reason, n] for (state, reason), n in sorted(states(project).items(), key=lambda item: (-item[1], item[0])) if n
     ]
     hosts = [list(row) for row in read_all(project.layout, _HOSTS)]
     report.hosts = sorted(hosts, key=lambda row: (-row[1], row[0]))[:HOSTS]
@@ -118,11 +123,17 @@ def _frontier(project: Project, report: RunReport) -> None:
     report.types = [list(row) for row in types.most_common(TYPES)]
     seeds, _ = seed_lines(project.config)
     report.seeds_total = len(seeds)
+    measured = measured_segments(project)
     for seed in seeds[:SEEDS]:
         url = canonical_url(seed)
         row = url_row(project, url) if url else None
         report.seeds.append(
-            [seed, row["state"] if row else "not seen yet", (row or {}).get("reason") or "", (row or {}).get("http_status")]
+            [
+                seed,
+                state_of(row, measured) if row else "not seen yet",
+                (row or {}).get("reason") or "",
+                (row or {}).get("http_status"),
+            ]
         )
 
 

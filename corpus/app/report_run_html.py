@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from corpus.app.near_copies import FALSE_LINK
 from corpus.app.report_run import CLUSTERS, HOSTS, SEEDS, RunReport
 from corpus.app.status_pages import DOCTYPE, charts
 from corpus.observe.charts import bar, histogram, side_by_side
@@ -35,6 +36,7 @@ def html_report(report: RunReport) -> str:
         ),
         ("refusals", "Refusals and failures", _losses(report)),
         ("documents", "Documents", _documents(report)),
+        ("copies", "Near copies", _gate(report)),
         ("hosts", "Hosts", _hosts(report)),
         ("answers", "Answers", _answers(report)),
         ("seeds", "Seeds", _seeds(report)),
@@ -105,6 +107,20 @@ def _documents(report: RunReport) -> Child:
         table("languages", ("language", "documents", "characters", ""), languages, numbers=(1, 2)),
         table(f"the {CLUSTERS} largest clusters", ("size", "cluster", "its centre"), clusters, numbers=(0,)),
     ]
+
+
+def _gate(report: RunReport) -> Child:
+    gate = report.gate
+    if gate.false_share is None or gate.false_at_most is None:
+        known = ("false links", "not known", gate.unknown)
+    else:
+        known = ("false links", f"{gate.false_share:.1%}", f"{gate.false} of {gate.checked} compared; at most {gate.false_at_most:.1%} by 95 %")  # fmt: skip
+    rows = [
+        ("near copies", count(gate.copies), f"of {count(gate.pages)} pages; crawl.near_copies = {gate.setting}"),
+        ("saved", size(gate.saved_bytes), f"{count(gate.linked)} copies linked, not stored"),
+        known,
+    ]
+    return [figures(rows), el("p", FALSE_LINK)]
 
 
 def _hosts(report: RunReport) -> Child:

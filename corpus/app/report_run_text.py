@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from corpus.app.near_copies import FALSE_LINK, gate_sentence
 from corpus.app.report_run import CLUSTERS, HOSTS, SEEDS, RunReport
 from corpus.observe.charts import thinned
 from corpus.observe.live_file import COLUMNS
@@ -31,6 +32,7 @@ def markdown_report(report: RunReport) -> str:
     lines += ["## Freshness", "", *_bars((f"{name:>9}", n) for name, n in report.freshness), ""]
     lines += ["## Clusters by size", "", *_bars((f"{name:>9}", n) for name, n in report.cluster_sizes), ""]
     lines += [f"The {CLUSTERS} largest:", "", *_table(("size", "cluster", "its centre"), report.clusters), ""]
+    lines += ["## Near copies", "", f"{gate_sentence(report.gate)}.", "", FALSE_LINK, ""]
     heads = ("host", "stored", "refused", "failed", "waiting", "archive")
     hosts = [[*row[:5], size(row[5])] for row in report.hosts]
     lines += [f"## Hosts (the {HOSTS} with most pages)", "", *_table(heads, hosts), ""]

@@ -6,7 +6,7 @@ without a desk is in the store; nothing here is durable.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -131,7 +131,7 @@ class Hosts:
                 if back is None:
                     self._yields.retire(row.host)
                     if row.queued:
-                        store.exclude_queued(row.host, row.reason)
+                        store.exclude_queued(row.host, row.reason, revisits=True)
                     continue
                 self._yields.revive(row.host)
                 store.commit([Ack(host=back)])
@@ -273,9 +273,9 @@ class Hosts:
         self.schedule.waits(desk.row.host, new=desk.waits(again=False), due=desk.waits(again=True))
 
     async def exclude(self, desk: Desk, reason: str) -> None:
-        """All that is still queued of a host is excluded: its budget is used up."""
+        """What is still queued of a host is excluded: its budget is used up. Pages it has spent it on are visited again all the same."""
         await self._in_store(self._files[desk.file].exclude_queued, desk.row.host, reason)
-        desk.heads.clear()
+        desk.heads = deque(queued for queued in desk.heads if queued.again)
 
     def domain_pages(self, desk: Desk) -> int:
         """Page contacts of a whole registered domain, this run's included (one process owns all of its hosts)."""
@@ -308,7 +308,7 @@ class Hosts:
 def _give_up(store: FrontierStore, row: HostRow) -> None:
     """The row first: a crash in between leaves URLs in line of a retired host, and the next start excludes them."""
     store.commit([Ack(host=row)])
-    store.exclude_queued(row.host, row.reason)
+    store.exclude_queued(row.host, row.reason, revisits=True)
 
 
 def _heads(store: FrontierStore, host: str, limit: int, revisits: bool) -> list[QueuedUrl]:

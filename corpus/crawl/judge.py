@@ -80,7 +80,8 @@ class Judge:
             state = UrlState.REFUSED if order == "operator-list" else UrlState.EXCLUDED
             return Settled(queued.url, state, order, attempts=queued.attempts)
         if is_new_page(queued) and (reason := exhausted(desk.row.pages, self._hosts.domain_pages(desk), self._tools.settings)):
-            return Spent(reason)
+            # one that was asked for before and never stored leaves alone: `Spent` takes no revisits out of line
+            return Settled(queued.url, UrlState.EXCLUDED, reason, attempts=queued.attempts) if queued.again else Spent(reason)
         if is_new_page(queued) and (reason := self._tools.router.yields.excludes(queued.url, desk.row.host, desk.row.domain)):
             return Settled(queued.url, UrlState.EXCLUDED, reason, attempts=queued.attempts)
         wall = self._tools.clock.wall()

@@ -180,8 +180,9 @@ class FrontierStore(Protocol):
         """
         ...
 
-    def exclude_queued(self, host: str, reason: str) -> int:
-        """Exclude all that is still queued of a host (budget reached, blocked, retired)."""
+    def exclude_queued(self, host: str, reason: str, *, revisits: bool = False) -> int:
+        """Exclude what is still queued of a host: a budget that was reached, which says nothing about `revisits` of what is stored
+        already; or those too (a host that does not answer any more)."""
         ...
 
     def lookup(self, url: str) -> dict[str, object] | None:

@@ -281,11 +281,11 @@ class MemoryFrontier:
         times = [row.due.set_at + row.due.wait_s for row in rows if row.due is not None and row.state not in VISITED]
         return min(times, default=None)
 
-    def exclude_queued(self, host: str, reason: str) -> int:
+    def exclude_queued(self, host: str, reason: str, *, revisits: bool = False) -> int:
         self._fence()
-        rows = [(row, excluded(row, reason)) for row in self._of(host) if row.state in (UrlState.QUEUED, UrlState.PARKED)]
-        self._replace(rows)
-        return len(rows)
+        waiting = [r for r in self._of(host) if r.state in (UrlState.QUEUED, UrlState.PARKED) and (revisits or not r.again)]
+        self._replace([(row, excluded(row, reason)) for row in waiting])
+        return len(waiting)
 
     def readmit(self, host: str, reason: str) -> int:
         self._fence()

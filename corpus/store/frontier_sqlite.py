@@ -215,8 +215,8 @@ class SqliteFrontier:
         times = [row[0] for state in WAITING_STATES for row in self._con.execute(sql, (state,)).fetchall()]
         return min(times, default=None)
 
-    def exclude_queued(self, host: str, reason: str) -> int:
-        where = f"u.state IN ({READY}, {WAITING}, {STATE_CODE[UrlState.PARKED]})"
+    def exclude_queued(self, host: str, reason: str, *, revisits: bool = False) -> int:
+        where = f"u.state IN ({READY}, {WAITING}, {STATE_CODE[UrlState.PARKED]})" + ("" if revisits else " AND u.again = 0")
         count = 0
         with self._write():
             while rows := select.rows_of(self._con, self._names, host, where, (), _AT_ONCE):

@@ -31,10 +31,11 @@ _POLL_S = 0.02
 
 
 class Victim(StrEnum):
-    """What is killed: the supervisor alone (its workers must notice), or every process of the run at once."""
+    """What is killed: the supervisor alone (its workers must notice), every process of the run at once, or one of the two by lot."""
 
     SUPERVISOR = "supervisor"
     TREE = "tree"
+    EITHER = "either"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ def run_until_killed(
                 orphans = tuple(
                     one for one in marked(mark) if one.pid != child.pid
                 )  # after the kill they may be gone too soon to see
-                _kill(child.pid, mark, victim)
-                done.append(Kill(moment, orphans, _gone(mark, f"seed {seed}, killed {victim} after {moment:.3f} s")))
+                killed = draw.choice((Victim.SUPERVISOR, Victim.TREE)) if victim is Victim.EITHER else victim
+                _kill(child.pid, mark, killed)
+                done.append(Kill(moment, orphans, _gone(mark, f"seed {seed}, killed {killed} after {moment:.3f} s")))
                 continue
             _gone(mark, f"seed {seed}, after an orderly end")
             return KillReport(seed, victim, tuple(done), child.returncode, *ended)

@@ -1,6 +1,6 @@
 """What a frontier costs when it is large: take and acknowledgement, look-ups of seen URLs, memory of a fetch process' state.
 
-    python -m tests.bench.bench_frontier lines --urls 100000 5000000
+    python -m tests.bench.bench_frontier lines --urls 100000 5000000 50000000 --owner
     python -m tests.bench.bench_frontier seen --keys 1000000
     python -m tests.bench.bench_frontier memory --hosts 100000 --urls 5000000
     python -m tests.bench.bench_frontier gate --pages 100000 1000000 10000000
@@ -16,6 +16,8 @@ import hashlib
 import json
 import random
 import resource
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from corpus.crawl.authority import AuthorityBook
-from corpus.crawl.gate import BUCKET_MAX, Fingerprint, NearIndex
+from corpus.crawl.gate import COMPARED_MAX, Fingerprint, NearIndex
 from corpus.crawl.hosts import Hosts
 from corpus.crawl.ports import Ack, Due, HostRow, Judged, Settled
 from corpus.crawl.seen import RecentSeen, SeenFilter
@@ -84,6 +86,43 @@ def fill(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
             files[number].commit([Ack(own=tuple(rest))])
 
 
+def bulk(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
+    """What `fill` makes, row for row, by plain SQL: each file's first host by the real way, and all others after its likeness. The
+    files must be opened anew, because their owners know nothing of it."""
+    each = max(urls // hosts, 1)
+    mine: dict[int, list[int]] = {number: [] for number in files}
+    for host in range(hosts):
+        mine[partition_file(host_of_number(host))].append(host)
+    for number, store in files.items():
+        if not mine[number]:
+            continue
+        first, *others = mine[number]
+        name, con = host_of_number(first), store._con
+        store.commit([Ack(own=tuple(_judged(first, n) for n in range(each)))])
+        tails = [_judged(first, n).sighting.url.removeprefix(f"https://{name}") for n in range(each)]
+        url, host_row, domain_row = (
+            con.execute(f"SELECT * FROM {table} LIMIT 1").fetchone() for table in ("url", "host", "domain")
+        )
+        at, (host_at, uid_at) = url.index(next(t for t in tails if t in url)), (0, 1)
+        assert (url[host_at], host_row[:3], domain_row[:2]) == (1, (1, name, 1), (1, name)), "the tables have changed"
+        asked = {len(row): ", ".join("?" * len(row)) for row in (url, host_row, domain_row)}
+        con.execute("BEGIN")
+        for n, other in enumerate(others, 2):
+            if n % 1_000 == 0:  # a log that is as long as the file would be read again and again
+                con.execute("COMMIT")
+                con.execute("BEGIN")
+            name = host_of_number(other)
+            con.execute(f"INSERT INTO domain VALUES ({asked[len(domain_row)]})", (n, name, *domain_row[2:]))
+            con.execute(f"INSERT INTO host VALUES ({asked[len(host_row)]})", (n, name, n, *host_row[3:]))
+            rows = sorted((uid_of(f"https://{name}{tail}"), tail) for tail in tails)
+            con.executemany(
+                f"INSERT INTO url VALUES ({asked[len(url)]})",
+                [(n, uid, *url[uid_at + 1 : at], tail, *url[at + 1 :]) for uid, tail in rows],
+            )
+        con.execute("UPDATE tally SET n = n * ?", (len(mine[number]),))
+        con.execute("COMMIT")
+
+
 def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each: int, group: int = 64) -> float:
     """CPU microseconds for taking a head and acknowledging its page with twenty links, three of them new."""
     rng, began, done = random.Random(3), time.process_time(), 0
@@ -109,25 +148,35 @@ def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each
     return (time.process_time() - began) / max(done, 1) * 1e6
 
 
-def lines(sizes: list[int], folder: Path, rounds: int = 40) -> Iterator[dict[str, object]]:
-    """Take and acknowledgement at each size; `ratio` is against the first."""
+def lines(
+    sizes: list[int], folder: Path, rounds: int = 40, *, owner: bool = False, plain: int | None = None
+) -> Iterator[dict[str, object]]:
+    """Take and acknowledgement at each size; `ratio` is against the first. `owner`: also the memory of a fetch process over these
+    files, with all their hosts in line. From `plain` URLs on files are filled by `bulk`. Those of a size are gone before the next."""
     first = 0.0
     for size in sizes:
         place = folder / f"lines-{size}"
         place.mkdir()
         hosts = max(size // 50, 20)
-        files, began = open_files(place), time.process_time()
-        fill(files, hosts, size)
-        filled_s = time.process_time() - began
+        files, began, wall = open_files(place), time.process_time(), time.monotonic()
+        by_hand = plain is not None and size >= plain
+        (bulk if by_hand else fill)(files, hosts, size)
+        filled_s, wall_s = time.process_time() - began, time.monotonic() - wall
+        if by_hand:
+            for store in files.values():
+                store.close(clean=False)
+            files = open_files(place)
         cost = take_and_ack(files, hosts, rounds, size // hosts)
         first = first or cost
         on_disk = sum(path.stat().st_size for path in place.iterdir())
         for store in files.values():
-            store.close(clean=False)
+            store.close(clean=owner)
         yield {
             "bench": "take+ack", "urls": size, "hosts": hosts, "us_per_page": round(cost, 1), "ratio": round(cost / first, 2),
-            "fill_us_per_url": round(filled_s / size * 1e6, 1), "bytes_per_url": round(on_disk / size, 1),
+            "fill_us_per_url": round(filled_s / size * 1e6, 1), "fill": "bulk" if by_hand else "commits", "fill_wall_s": round(wall_s), "bytes_per_url": round(on_disk / size, 1),
+            **(_owner(place) if owner else {}),
         }  # fmt: skip
+        shutil.rmtree(place)
 
 
 def seen(keys: int, folder: Path) -> dict[str, object]:
@@ -169,11 +218,14 @@ def memory(hosts: int, urls: int, folder: Path) -> dict[str, object]:
     fill(files, hosts, urls)
     for store in files.values():
         store.close(clean=True)
-    code = f"from tests.bench.bench_frontier import loaded; loaded({str(folder)!r})"
-    import subprocess
+    return {"bench": "memory", "hosts": hosts, "urls": urls, **_owner(folder)}
 
+
+def _owner(folder: Path) -> dict[str, object]:
+    """`loaded`, in a process that did not fill the files."""
+    code = f"from tests.bench.bench_frontier import loaded; loaded({str(folder)!r})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {"bench": "memory", "hosts": hosts, "urls": urls, **json.loads(told.stdout)}
+    return dict(json.loads(told.stdout))
 
 
 def loaded(folder: str) -> None:
@@ -207,41 +259,52 @@ def loaded(folder: str) -> None:
     )
 
 
+def _fingerprint(n: int, simhash: int, *, alias: bool = False) -> Fingerprint:
+    """A page with an address of 57 characters, as long as they are on average."""
+    url = f"https://www.site-{n % 1000:03d}.test/section/{n:09d}/a-page-title.html"
+    return Fingerprint(url, hashlib.sha256(f"{n} {alias}".encode()).hexdigest(), simhash, url, 1.8e9 + n, alias)
+
+
+def _asked(index: NearIndex, pages: list[Fingerprint]) -> tuple[float, float]:
+    """Microseconds for each, and the share that was found."""
+    began = time.process_time()
+    answers = index.ask(pages)
+    return (time.process_time() - began) / len(pages) * 1e6, sum(copy is not None for copy in answers) / len(pages)
+
+
 def gate(sizes: list[int]) -> Iterator[dict[str, object]]:
-    """The near-copy index at each size: look-up cost and resident bytes per fingerprint; a line that extrapolates the last two."""
+    """The near-copy index at each size: the cost of adding and looking up, resident bytes per fingerprint; a line that carries the
+    last two on to eight billion."""
     told: list[tuple[int, float, float]] = []
     for size in sizes:
-        before, rng = rss_bytes(), np.random.default_rng(1)
-        prints = rng.integers(0, 2**63, size=size, dtype=np.uint64)
-        index = NearIndex(3)
+        rng = np.random.default_rng(1)
+        prints = rng.integers(0, 2**64, size=size, dtype=np.uint64)
+        before, index, began = rss_bytes(), NearIndex(3), time.process_time()
         for at in range(0, size, BATCH):
-            index.ask([Fingerprint(f"https://a.test/{at + n}", hashlib.sha256(str(at + n).encode()).hexdigest(), int(p)) for n, p in enumerate(prints[at : at + BATCH])])  # fmt: skip
+            index.ask([_fingerprint(at + n, simhash) for n, simhash in enumerate(prints[at : at + BATCH].tolist())])
+        added = (time.process_time() - began) / size * 1e6
         held = rss_bytes() - before
-        asks = [
-            Fingerprint(f"https://b.test/{n}", f"x{n}", int(p) ^ (1 << n % 64), alias=True) for n, p in enumerate(prints[:20_000])
+        copies = [
+            _fingerprint(n, simhash ^ (1 << n % 64), alias=True) for n, simhash in enumerate(prints[-20_000:].tolist(), size)
         ]
-        began = time.process_time()
-        found = index.ask(asks)
-        cost = (time.process_time() - began) / len(asks) * 1e6
-        told.append((size, cost, held / size))
+        strangers = rng.integers(0, 2**64, size=20_000, dtype=np.uint64).tolist()
+        others = [_fingerprint(2 * size + n, simhash, alias=True) for n, simhash in enumerate(strangers)]
+        (copy_us, found), (new_us, mistaken) = _asked(index, copies), _asked(index, others)
+        told.append((size, new_us, held / size))
         yield {
-            "bench": "gate", "fingerprints": size, "ask_us": round(cost, 1), "bytes_per_fingerprint": round(held / size, 1),
-            "found": sum(copy is not None for copy in found) / len(asks),
+            "bench": "gate", "fingerprints": size, "add_us": round(added, 1), "ask_copy_us": round(copy_us, 1),
+            "ask_new_us": round(new_us, 1), "bytes_per_fingerprint": round(held / size, 1), "found": found, "mistaken": mistaken,
         }  # fmt: skip
         del index
     if len(told) > 1:
-        (n1, c1, _), (n2, c2, b2) = told[-2:]
-        # candidates per block grow with the index until a bucket is full; past that the cost stays, and copies are missed
-        full = BUCKET_MAX * 2**16
-        reach = (min(8e9, full) - n2) * (c2 - c1) / (n2 - n1)
+        (n1, c1, b1), (n2, c2, b2) = told[-2:]
+        # candidates per block grow with the index until a list is full; past that the cost stays, and copies are missed
+        full = COMPARED_MAX * 2**16
+        each = (b2 * n2 - b1 * n1) / (n2 - n1)  # what one more page costs, without what full tables cost once
         yield {
-            "bench": "gate",
-            "fingerprints": 8_000_000_000,
-            "extrapolated": True,
-            "ask_us": round(c2 + reach),
-            "bytes": round(b2 * 8e9),
-            "compared": round(full / 8e9, 4),
-        }
+            "bench": "gate", "fingerprints": 8_000_000_000, "extrapolated": True, "ask_new_us": round(c2 + (full - n2) * (c2 - c1) / (n2 - n1)),
+            "bytes_per_fingerprint": round(each, 1), "bytes": round(each * 8e9), "compared": round(full / 8e9, 4),
+        }  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
@@ -252,11 +315,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--hosts", type=int, default=100_000)
     parser.add_argument("--pages", type=int, nargs="+", default=[100_000])
     parser.add_argument("--folder", type=Path)
+    parser.add_argument(
+        "--bulk", type=int, help="lines: fill by plain SQL from so many URLs on (a third of the time, the same rows)"
+    )
+    parser.add_argument("--owner", action="store_true", help="lines: also the memory of a fetch process at each size")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         match chosen.what:
             case "lines":
-                found: Iterator[dict[str, object]] = lines(chosen.urls, Path(name))
+                found: Iterator[dict[str, object]] = lines(chosen.urls, Path(name), owner=chosen.owner, plain=chosen.bulk)
             case "seen":
                 found = iter([seen(chosen.keys, Path(name))])
             case "memory":

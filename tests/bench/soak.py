@@ -25,6 +25,8 @@ WARM_UP = 0.4
 """Share of the time before anything is compared: caches fill, allocators settle."""
 GROWTH = 0.08
 """How much larger the last third may be than the middle one: noise of an allocator, not a leak of hours."""
+_MOMENTS = (0.02, 0.1, 0.4, 0.7, 0.99)
+"""Shares of the time at which the result quotes every process, from its start to its end."""
 SLACK_BYTES, SLACK_HANDLES = 8 * 2**20, 4
 
 _TOML = """[corpus]
@@ -89,6 +91,15 @@ def grown(values: list[int], slack: int) -> bool:
     return after > before * (1 + GROWTH) + slack
 
 
+def _at(values: list[int]) -> list[int]:
+    """Its values at `_MOMENTS`, each the median of the samples around it."""
+    return [
+        sorted(near)[len(near) // 2]
+        for at in _MOMENTS
+        for near in [values[max(int(len(values) * at) - 10, 0) : int(len(values) * at) + 11]]
+    ]
+
+
 def soak(seconds: float, folder: Path) -> dict[str, object]:
     """Crawl for so long; what was seen, and what grew."""
     web = SimWeb(5, [host for host in zoo() if not host.name.startswith(("bombs", "broken"))])
@@ -116,8 +127,9 @@ def soak(seconds: float, folder: Path) -> dict[str, object]:
     return {
         "seconds": seconds, "requests": requests, "processes": len(lived), "ended_early": ended_early, "grew": leaks,
         "largest_mb": round(max(max(w.resident) for w in lived) / 2**20, 1), "handles": max(max(w.handles) for w in lived),
-        "threads": max(max(w.threads) for w in lived),
-        "memory_mb": [[round(w.resident[int(len(w.resident) * at)] / 2**20, 1) for at in (0.1, 0.4, 0.7, 0.99)] for w in lived],
+        "threads": max(max(w.threads) for w in lived), "at": list(_MOMENTS),
+        "memory_mb": [[round(value / 2**20, 1) for value in _at(w.resident)] for w in lived],
+        "handles_at": [_at(w.handles) for w in lived], "threads_at": [_at(w.threads) for w in lived],
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.bench_frontier import gate, lines, memory, seen
+from tests.bench.bench_frontier import bulk, fill, gate, lines, memory, open_files, seen
 from tests.bench.soak import grown, soak
 
 
@@ -15,6 +15,23 @@ def test_an_acknowledgement_hardly_grows_with_the_frontier(tmp_path: Path) -> No
     """Ten times the URLs: take and acknowledgement cost at most 1.8 times as much."""
     small, large = lines([5_000, 50_000], tmp_path, rounds=10)
     assert float(str(large["ratio"])) <= 1.8, (small, large)
+
+
+def test_a_frontier_filled_by_plain_sql_is_the_one_that_commits_make(tmp_path: Path) -> None:
+    """The same rows in every table, so that what is measured over the one holds for the other."""
+    tables = []
+    for way in (fill, bulk):
+        place = tmp_path / way.__name__
+        place.mkdir()
+        files = open_files(place)
+        way(files, 60, 3_000)
+        names = [name for (name,) in files[0]._con.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        tables.append(
+            [sorted(map(repr, store._con.execute(f"SELECT * FROM {name}"))) for store in files.values() for name in names]
+        )
+        for store in files.values():
+            store.close(clean=False)
+    assert tables[0] == tables[1]
 
 
 def test_the_filter_of_seen_urls_keeps_its_bound(tmp_path: Path) -> None:

@@ -56,6 +56,32 @@ def test_revisits_have_a_line_of_their_own(store: FrontierStore) -> None:
     assert not host.due_waits
 
 
+def test_a_budget_leaves_revisits_in_line_and_a_retired_host_does_not(store: FrontierStore) -> None:
+    """`exclude_queued` takes what was never stored out of line, ready, waiting or parked; `revisits` those too."""
+    store.commit(links(*(judged(url(n)) for n in range(1, 7))))
+    for n in (1, 2, 3):
+        _visit(store, n, 1000.0, content_sha256="ab" * 32)
+    store.wake(1150.0, revisit=True)
+    for n, state in ((2, UrlState.QUEUED), (3, UrlState.PARKED), (5, UrlState.QUEUED), (6, UrlState.PARKED)):
+        store.commit([Ack(settled=(Settled(url(n), state, "timeout", attempts=1, due=Due(1160.0, 500.0)),))])
+    assert store.exclude_queued(HOST, "host-budget") == 3
+    assert states(store) == {
+        ("excluded", "host-budget"): 3,
+        ("queued", ""): 1,
+        ("queued", "timeout"): 1,
+        ("parked", "timeout"): 1,
+    }
+    host = store.host(HOST)
+    assert host is not None
+    assert (host.new_waits, host.due_waits, host.queued) == (False, True, 2)
+    assert [(q.url, q.again) for q in store.heads(HOST, 9)] == [(url(1), True)]
+    store.wake(1700.0)
+    assert {q.url for q in store.heads(HOST, 9)} == {url(1), url(2), url(3)}, "what waited is still a revisit"
+    assert store.exclude_queued(HOST, "host-retired", revisits=True) == 3
+    assert store.heads(HOST, 9) == []
+    assert store.readmit(HOST, "host-retired") == 3
+
+
 def test_a_settlement_says_in_which_front_a_page_comes_back(store: FrontierStore) -> None:
     """`front` of a settlement is where it stands when it is due; without one it stands where it stood."""
     store.commit(links(judged(url(1)), judged(url(2))))

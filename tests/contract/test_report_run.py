@@ -31,7 +31,7 @@ def test_the_tables_add_up(report: RunReport, demo_corpus: DemoCorpus) -> None:
     assert dict(report.codes) == demo_corpus.summary.fetch.by_status
     assert sum(n for _, n in report.types) == sum(n for _, n in report.codes)
     assert len(report.seeds) == report.seeds_total == 8
-    assert {row[1] for row in report.seeds} == {"fetched"}
+    assert {row[1] for row in report.seeds} == {"parsed"}
     assert (
         sum(row[1] for row in report.languages)
         == sum(n for _, n in report.lengths)
@@ -61,6 +61,24 @@ def test_both_forms_hold_the_same_facts(report: RunReport) -> None:
     assert "\u2588" in text
 
 
+def test_the_gate_is_reported_in_all_three_forms(report: RunReport) -> None:
+    """Saving and false links as text, HTML and JSON; where no link was compared, null and the reason instead of a zero."""
+    assert report.gate.copies > 0
+    assert report.gate.saved_bytes > 0
+    unknown = replace(report, gate=replace(report.gate, checked=0, false=0))
+    known = replace(report, gate=replace(report.gate, checked=40, false=3))
+    for form in (markdown_report, html_report):
+        assert "not known" in form(unknown)
+        assert unknown.gate.unknown in form(unknown)
+        assert "40" in form(known)
+        assert "not known" not in form(known)
+    assert unknown.document()["gate"]["false_share"] is None
+    assert unknown.document()["gate"]["unknown"]
+    told = known.document()["gate"]
+    assert (told["false_share"], told["compared"], told["false"]) == (3 / 40, 40, 3)
+    assert told["saved_bytes"] == report.gate.saved_bytes
+
+
 def test_the_command_writes_a_whole_file_or_none(demo_corpus: DemoCorpus, tmp_path: Path) -> None:
     """`-o` writes the file; an unknown run, and a folder that is not there, are errors that leave nothing behind."""
     target = tmp_path / "run.html"
@@ -72,6 +90,7 @@ def test_the_command_writes_a_whole_file_or_none(demo_corpus: DemoCorpus, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
     document = corpus_cli("report", "run", "--json", "-c", demo_corpus.config).json
     assert document["summary"]["run_id"] == demo_corpus.summary.run_id
+    assert document["gate"]["copies"] > 0
 
 
 def test_no_run_no_report(tmp_path: Path) -> None:

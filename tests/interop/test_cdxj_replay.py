@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
+from warcio.statusandheaders import StatusAndHeaders
 
 from corpus.app.index import captures
 from corpus.app.ingest import ingest
@@ -21,7 +22,7 @@ from corpus.app.project import Project
 from corpus.app.run import run_all
 from corpus.app.verify import verify
 from corpus.observe.runlog import Terminal
-from corpus.store.cdxj import FIELDS
+from corpus.store.cdxj import FIELDS, Entry
 from tests.apart import apart
 from tests.optout_web import Web, html, project, serving
 
@@ -118,12 +119,21 @@ def test_a_304_leads_to_the_page_it_confirms(crawled: Crawled, tmp_path: Path) -
         entry = next(entry for entry in captures(made, web.url("/stays")) if entry.status == "304")
         assert entry.mime == "warc/revisit"
         assert get(f"{server}/c/{entry.timestamp}id_/{entry.url}")[:2] == (304, b"")
-        with (made.layout.root / entry.filename).open("rb") as file:
-            file.seek(entry.offset)
-            headers = next(iter(ArchiveIterator(file))).rec_headers
-        target = headers.get_header("WARC-Refers-To-Target-URI")
+        target = _headers(made, entry).get_header("WARC-Refers-To-Target-URI")
         original = [found for found in captures(made, target) if found.status == "200" and found.timestamp <= entry.timestamp][-1]
         assert get(f"{server}/c/{original.timestamp}id_/{target}")[:2] == (200, bodies["/stays"][0])
+    for path in ("/a%20b?x=1&B=2", "/Case/Page.html"):  # no other page has their bytes, so each was stored whole
+        first, second = captures(made, web.url(path))
+        record = _headers(made, first)
+        assert (first.status, second.status) == ("200", "304")
+        assert _headers(made, second).get_header("WARC-Refers-To-Date") == record.get_header("WARC-Date")
+        assert _headers(made, second).get_header("WARC-Refers-To-Target-URI") == record.get_header("WARC-Target-URI")
+
+
+def _headers(made: Project, entry: Entry) -> StatusAndHeaders:
+    with (made.layout.root / entry.filename).open("rb") as file:
+        file.seek(entry.offset)
+        return next(iter(ArchiveIterator(file))).rec_headers
 
 
 def test_cdxj_indexer_finds_the_same_captures(crawled: Crawled, tmp_path: Path, test_data: Path) -> None:

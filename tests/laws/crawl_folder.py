@@ -71,19 +71,24 @@ class Folder:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return done
 
-    def killed(self, seed: int, kills: int, within_s: float, victim: Victim, *overrides: str, verb: str = "run") -> KillReport:
-        """Killed at moments up to `within_s` after each run has written its first line; then run to its end."""
+    def killed(
+        self, seed: int, kills: int, within_s: float, victim: Victim, *overrides: str,
+        verb: str = "run", asking: bool = False, timeout_s: float = 180.0,
+    ) -> KillReport:  # fmt: skip
+        """Killed at moments up to `within_s` after each run has written its first line (`asking`: after the server has heard from it
+        as well); then run to its end."""
         began = time.time()
-        logs = self.logs()
-
-        def under_way() -> bool:
-            return bool(self.logs() - logs)
+        logs, heard = self.logs(), -1
 
         def next_time() -> bool:
-            nonlocal logs
-            if not under_way():
+            nonlocal logs, heard
+            if not self.logs() - logs:
                 return False
-            logs = self.logs()
+            if asking:
+                heard, before = self.server.log_path.stat().st_size, heard
+                if before in {-1, heard}:
+                    return False
+            logs, heard = self.logs(), -1
             return True
 
         report = run_until_killed(
@@ -92,7 +97,7 @@ class Folder:
             after_s=(0.0, within_s),
             kills=kills,
             victim=victim,
-            timeout_s=180.0,
+            timeout_s=timeout_s,
             under_way=next_time,
         )
         self.windows.append((began, time.time()))
@@ -109,11 +114,15 @@ class Folder:
         asked = [events for events in spans if any(e["event"] == "progress" and e.get("requests") for e in events)]
         return sum(not any(e["event"] == "ending" for e in events) for events in asked)
 
-    def run_s(self) -> float:
-        """From the first to the last line of the first run's log: how long the work itself took."""
-        lines = min(self.logs()).read_text("utf-8").splitlines()
-        first, last = (datetime.fromisoformat(json.loads(lines[n])["at"]) for n in (0, -1))
-        return (last - first).total_seconds()
+    def ends_unreached(self) -> int:
+        """How many runs never came to the end of their crawl."""
+        return sum(b'"event": "ending"' not in path.read_bytes() for path in self.logs())
+
+    def run_s(self, event: str | None = None) -> float:
+        """From the first to the last line of the first run's log (or its first `event`): how long the work itself took."""
+        lines = [json.loads(line) for line in min(self.logs()).read_text("utf-8").splitlines()]
+        end = next(line for line in lines if line["event"] == event) if event else lines[-1]
+        return (datetime.fromisoformat(end["at"]) - datetime.fromisoformat(lines[0]["at"])).total_seconds()
 
     # ---- what is compared
 

@@ -62,7 +62,7 @@ steps = st.lists(
         st.tuples(st.just("commit"), st.lists(sightings, max_size=6), st.lists(settlements, max_size=2)),
         st.tuples(st.just("apply"), st.lists(sightings, min_size=1, max_size=4), st.integers(0, 3)),
         st.tuples(st.just("wake"), st.integers(0, 80), st.booleans()),
-        st.tuples(st.sampled_from(("exclude", "readmit", "reopen")), st.sampled_from(HOSTS), st.just(0)),
+        st.tuples(st.sampled_from(("exclude", "readmit", "reopen")), st.sampled_from(HOSTS), st.booleans()),
     ),
     max_size=14,
 )
@@ -76,8 +76,8 @@ def _do(store: FrontierStore, step: tuple[object, ...]) -> object:
             return store.apply(2, [(seq + n, judged) for n, judged in enumerate(own)])
         case ("wake", int(wall), bool(revisit)):
             return store.wake(float(wall), revisit=revisit)
-        case ("exclude", str(host), _):
-            return store.exclude_queued(host, "host-budget")
+        case ("exclude", str(host), bool(revisits)):
+            return store.exclude_queued(host, "host-budget", revisits=revisits)
         case ("readmit", str(host), _):
             return store.readmit(host, "host-budget")
         case ("reopen", str(host), _):

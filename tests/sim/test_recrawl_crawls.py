@@ -48,6 +48,24 @@ def test_the_share_holds_where_every_host_has_both(share: float) -> None:
     check_funnel(crawl)
 
 
+def test_a_spent_budget_excludes_new_pages_and_visits_the_stored_ones_again() -> None:
+    """A host may have ten pages and has forty: what it stored is due every ten days all the same, and in every round new
+    links meet the spent budget first. Nothing that was stored becomes excluded."""
+    web = SimWeb(3, plain_hosts(2, 40, page_bytes=200, links=20))
+    crawl = Crawl(web, settings(max_pages_per_host=10), recrawl=RecrawlSettings(every=10 * DAY_S))
+    crawl.run()
+    stored = {url for url, _, _ in crawl.sinks["pages"].kept}
+    assert len(stored) == 20
+    for _ in range(2):
+        known, before = _pages_asked(crawl), len(crawl.log)
+        crawl.clock.jump(12 * DAY_S)
+        crawl.run()
+        again = Counter((c.host, c.target) for c in list(crawl.log)[before:] if _is_page(c.target))
+        assert again == Counter(known)
+    assert {crawl.row(url)["state"] for url in stored} <= {"fetched", "not-modified"}
+    check_funnel(crawl)
+
+
 @pytest.mark.parametrize("share", [0.3, pytest.param(0.7, marks=pytest.mark.slow)])
 def test_the_share_holds_where_hosts_have_one_kind_each(share: float) -> None:
     """Half of the hosts have only revisits, the others only new pages, and slots are short: the share holds all the same, once

@@ -6,6 +6,7 @@ import gzip
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from corpus.crawl.ports import Original, Request
@@ -72,15 +73,17 @@ def test_an_unchanged_page_is_a_revisit_of_its_first_whole_capture() -> None:
     check_funnel(crawl)
 
 
-def test_a_revisit_record_says_where_the_bytes_are(tmp_path: Path) -> None:
-    """The record that other people's tools resolve: profile, address, date and payload digest of the capture it refers to."""
+@pytest.mark.parametrize(("status", "profile"), [(200, "identical-payload-digest"), (304, "server-not-modified")])
+def test_a_revisit_record_says_where_the_bytes_are(tmp_path: Path, status: int, profile: str) -> None:
+    """The record that other people's tools resolve: profile, address and date of the capture it refers to, of the same bytes also
+    their digest (a 304 has none)."""
     writer = SegmentWriter(
         Layout(tmp_path, tmp_path / "l"), tmp_path / "warc", lambda n: f"s00-000001-{n:06d}", clock=lambda: 0.0
     )
     answer = Response(200, HTML, _text("x"), _text("x"), "HTTP/1.1 200 OK", b"GET / HTTP/1.1\r\n\r\n", "192.0.2.1", 1_800_000_000.25, 1_800_000_001.0, 0.1, 9)  # fmt: skip
     request = Request(URL, "c.test", "192.0.2.1", Kind.PAGE)
     writer.append(URL, request, answer, depth=0, via="", metadata={})
-    again = replace(answer, started_at=1_900_000_000.0)
+    again = replace(answer, status=status, body=answer.body if status == 200 else b"", started_at=1_900_000_000.0)
     writer.append_revisit(URL, request, again, depth=0, via="", metadata={}, original=Original(URL, URL, answer.started_at))
     writer.sync()
     writer.rotate(force=True)
@@ -92,7 +95,7 @@ def test_a_revisit_record_says_where_the_bytes_are(tmp_path: Path) -> None:
                 found[record.rec_type] = record.rec_headers
                 assert (record.rec_type == "revisit") == (record.content_stream().read() == b"")
     response, revisit = found["response"], found["revisit"]
-    assert revisit["WARC-Profile"] == "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    assert revisit["WARC-Profile"] == f"http://netpreserve.org/warc/1.1/revisit/{profile}"
     assert revisit["WARC-Refers-To-Target-URI"] == response["WARC-Target-URI"]
     assert revisit["WARC-Refers-To-Date"] == response["WARC-Date"]
-    assert revisit["WARC-Payload-Digest"] == response["WARC-Payload-Digest"]
+    assert revisit["WARC-Payload-Digest"] == (response["WARC-Payload-Digest"] if status == 200 else None)

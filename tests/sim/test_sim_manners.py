@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from corpus.crawl.settings import TrustedHost
-from corpus.testing.audit import gap_violations
+from corpus.testing.audit import Group, gap_violations
 from corpus.testing.web import Robots, SimHost, SimWeb, Throttle, address_of, plain_hosts
 from corpus.testing.web_answer import Answer, Name
 from corpus.testing.web_hosts import Page
@@ -220,7 +220,9 @@ def test_clock_jumps_of_an_hour_move_no_gap() -> None:
         crawl._until_drained = both  # type: ignore[method-assign, assignment]
         crawl.run()
         assert crawl.tally()["fetched", ""] == 65
-        assert not gap_violations(crawl.log, crawl.config.delay)
+        assert set(Counter((c.host, c.target) for c in crawl.log).values()) == {1}, "nothing is asked for twice"
+        for group in Group:
+            assert not gap_violations(crawl.log, crawl.config.delay, group)
 
 
 def test_names_that_lead_nowhere_fail_with_their_reason() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from corpus.app.crawl_facts import facts, gate_report, gate_sentence
+from corpus.app.crawl_facts import facts
 from corpus.app.frontier_files import open_file
+from corpus.app.near_copies import GateReport, gate_report, gate_sentence
 from corpus.app.project import Project, open_project
 from corpus.config.load import load_config
 from corpus.crawl import memory
@@ -54,7 +55,7 @@ def test_the_gates_saving_and_its_false_links_are_measured(demo_corpus: DemoCorp
     for number in range(16):
         store = open_file(project.layout, number)
         rows = store._con.execute(
-            "SELECT host, uid FROM visit WHERE simhash IS NOT NULL AND near_original IS NULL AND offset IS NOT NULL ORDER BY uid LIMIT 2"
+            "SELECT host, uid FROM visit WHERE simhash IS NOT NULL AND near_original IS NULL AND offset IS NOT NULL ORDER BY fetched_at LIMIT 2"
         ).fetchall()
         if len(rows) == 2 and not changed:
             (url,) = store._con.execute("SELECT url FROM urls WHERE url_id = lower(hex(?))", (rows[0][1],)).fetchone()
@@ -66,4 +67,19 @@ def test_the_gates_saving_and_its_false_links_are_measured(demo_corpus: DemoCorp
     assert audited.checked >= 1
     assert audited.false >= 1
     assert "false" in gate_sentence(audited)
-    assert "no link was audited" in gate_sentence(replace(audited, checked=0))
+    assert "not known" in gate_sentence(replace(audited, checked=0))
+    assert (audited.copies, audited.linked) == (report.copies + 1, report.linked), "what is stored whole saves nothing"
+
+
+def test_what_cannot_be_known_is_none_with_its_reason() -> None:
+    """No comparison, no share; and a share comes with how much it may err."""
+    report = GateReport(pages=100, copies=30, linked=28, saved_bytes=5, checked=0, false=0)
+    told = report.document()
+    assert (told["false_share"], told["false_share_at_most"], told["false"]) == (None, None, None)
+    assert "one in 64" in str(told["unknown"])
+    assert "skip" in replace(report, setting="skip").unknown
+    assert replace(report, copies=0).unknown == "no copy was found"
+    told = replace(report, checked=50, false=0).document()
+    assert (told["false_share"], told["unknown"]) == (0.0, "")
+    assert 0.05 < float(str(told["false_share_at_most"])) < 0.08
+    assert float(str(replace(report, checked=50, false=25).document()["false_share_at_most"])) < 0.65
