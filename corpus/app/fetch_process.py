@@ -17,12 +17,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims
+from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims, local_claims
 from corpus.app.frontier_files import frontier_path, open_file
 from corpus.app.host_quality import QualityFeed
 from corpus.app.orders import Orders, lifted_hosts
 from corpus.app.prepare import url_rules
 from corpus.app.project import Project, open_project
+from corpus.app.seat import FRESH_SEAT, Seat, ServerClock, fleet_claims, open_inbox, plant, seated
 from corpus.app.segments import record_segment
 from corpus.config.tree import Config
 from corpus.crawl.authority import AuthorityBook
@@ -30,7 +31,6 @@ from corpus.crawl.clock import RealClock
 from corpus.crawl.commit import Committer
 from corpus.crawl.discover import Router
 from corpus.crawl.dns import CachingResolver
-from corpus.crawl.fetch import HttpTransport
 from corpus.crawl.gate import Fingerprint, NearCopy
 from corpus.crawl.identity import user_agent
 from corpus.crawl.judge import VisitTools
@@ -45,7 +45,6 @@ from corpus.optout.operator_list import OperatorList
 from corpus.optout.policy import policy_document, policy_version
 from corpus.store.consent_ledger import ConsentLedger
 from corpus.store.control_log import ControlEntry
-from corpus.store.inbox import ObjectInbox
 from corpus.store.layout import segment_name
 from corpus.store.locks import PartitionLock
 from corpus.store.warc_write import SealedSegment, SegmentWriter
@@ -67,7 +66,7 @@ FRESH_EPOCH = 2
 
 @dataclass(frozen=True, slots=True)
 class FetchSpec:
-    """What one fetch process is told. It owns the partition files f with f % workers == worker."""
+    """What one fetch process is told. It owns the partition files f with f % workers == worker, or those of its seat in a fleet."""
 
     worker: int
     workers: int
@@ -78,10 +77,11 @@ class FetchSpec:
     quota: int | None = None
     """New pages this process may store."""
     only: Kind | None = None
+    seat: Seat | None = None
 
     @property
     def files(self) -> tuple[int, ...]:
-        return tuple(range(self.worker, PARTITION_FILES, self.workers))
+        return self.seat.files if self.seat is not None else tuple(range(self.worker, PARTITION_FILES, self.workers))
 
 
 def main(spec: FetchSpec, link: Link) -> None:
@@ -110,7 +110,7 @@ def _raise_file_limit(wanted: int) -> None:
 async def _run(spec: FetchSpec, link: Link) -> None:
     from corpus.config.tree import place
 
-    project = open_project(place(spec.config, Path(spec.base), {}), create=False)
+    project = seated(open_project(place(spec.config, Path(spec.base), {}), create=False), spec.seat)
     with ThreadPoolExecutor(1, thread_name_prefix="store") as thread:
         loop = asyncio.get_running_loop()
 
@@ -143,7 +143,9 @@ class _Process:
             store = open_file(project.layout, number, recent, settings=config.crawl)
             self._files[number] = store
             self._epochs[number] = store.claim(f"fetch-{spec.worker}")
-        self._epoch = self._epochs[spec.worker]
+        if spec.seat is not None:
+            plant(config, spec.seat, self._files)
+        self._epoch = self._epochs[spec.worker] if spec.seat is None else spec.seat.epoch
         self._sinks = self._open_sinks()
         self._sealed: list[tuple[str, SealedSegment]] = []
         log = project.consent_log(f"w{spec.worker:02d}-{self._epoch:06d}")
@@ -156,9 +158,11 @@ class _Process:
         self._lift(self._orders.first)
         self._near: SimpleQueue[list[NearCopy | None]] = SimpleQueue()
         self._errands: set[asyncio.Task[None]] = set()
+        self._orders_due, self._asked_at, self._heard_at, self._told_at = 0, 0.0, 0.0, 0.0
+        self._held = False
         self._committer = Committer(
-            self._files, self._epochs, self._sinks, self._consent, ObjectInbox(project.mail), self, self._router,
-            near_copies=config.crawl.near_copies, on_sealed=self._record_sealed, ack_sealed=project.remote,
+            self._files, self._epochs, self._sinks, self._consent, open_inbox(project, spec.files), self, self._router,
+            near_copies=config.crawl.near_copies, on_sealed=self._record_sealed, ack_sealed=project.remote or spec.seat is not None,
         )  # fmt: skip
 
     def _open_sinks(self) -> dict[str, CaptureSink]:
@@ -168,7 +172,8 @@ class _Process:
             "policy": layout.policy_dir(spec.crawl_id),
             "sealed": layout.sealed_dir(spec.crawl_id),
         }
-        age = config.store.segment_age or (REMOTE_AGE_S if self._project.remote else LOCAL_AGE_S)
+        held = self._project.remote or spec.seat is not None
+        age = config.store.segment_age or (REMOTE_AGE_S if held else LOCAL_AGE_S)
         info = {
             "software": f"corpus/{__version__}",
             "format": "WARC File Format 1.1",
@@ -176,10 +181,11 @@ class _Process:
             "http-header-user-agent": user_agent(config.crawl),
             "operator": config.crawl.contact,
         }
+        notes = {} if spec.seat is None else spec.seat.notes()
         return {
             kind: SegmentWriter(
                 layout, folder, lambda seq: segment_name(spec.worker, self._epoch, seq), clock=time.time,
-                segment_bytes=config.store.segment_bytes, segment_age_s=age, warcinfo=info, identity=f"{kind}.{spec.worker}.{self._epoch}",
+                segment_bytes=config.store.segment_bytes, segment_age_s=age, warcinfo=info, notes=notes, identity=f"{kind}.{spec.worker}.{self._epoch}",
             )
             for kind, folder in folders.items()
         }  # fmt: skip
@@ -190,24 +196,27 @@ class _Process:
         return self._near.get()
 
     async def run(self, in_store: Callable[..., Any]) -> None:
+        from corpus.crawl.fetch import HttpTransport  # here: a supervisor reads this module too, and needs no HTTP client
+
         config, spec = self._project.config, self._spec
-        clock = RealClock()
+        clock = RealClock() if spec.seat is None else ServerClock(self._project.layout.server)
         resolver = CachingResolver(config.crawl, clock)
-        transport: Transport = HttpTransport(config.crawl, clock)
+        transport: Transport = (sockets := HttpTransport(config.crawl, clock))
         keeper = None
         if self._project.layout.server:
-            transport = keeper = _lease_keeper(transport, self._files, config.store.lease, clock)
+            transport = keeper = _lease_keeper(sockets, self._files, config.store.lease, clock)
+            sockets.before_send = keeper.until_sure
         book = AuthorityBook(config.optout, config.crawl.robots_token, self._consent.body)
-        alone = spec.workers == 1
-        claims = None if alone else ThreadedClaims(self._project.layout, f"fetch-{spec.worker}", config.crawl)
+        alone = spec.workers == 1 and spec.seat is None
+        claims = None if alone else self._claims(clock)
         tools = VisitTools(
             config.crawl, config.optout, book, self._router, transport, resolver, clock, self._orders.blocked, recrawl=config.recrawl,
             only=spec.only, claims=claims, post=None if alone else LinkPost(self._link, spec.worker),
-            paused=self._orders.paused, slower=self._orders.slower, qualities=QualityFeed(self._project.layout),
+            paused=self._paused, slower=self._orders.slower, qualities=QualityFeed(self._project.layout),
         )  # fmt: skip
         worker = Worker(
             config.crawl, self._files, self._committer, tools, clock, in_store, tell=self._tell, quota=spec.quota,
-            fresh=max(self._epochs.values()) <= FRESH_EPOCH,
+            fresh=max(self._epochs.values()) <= (FRESH_EPOCH if spec.seat is None else FRESH_SEAT),
         )  # fmt: skip
         self._listen(asyncio.get_running_loop(), worker)
         lag = asyncio.create_task(self._lag.run())
@@ -227,6 +236,16 @@ class _Process:
             if claims is not None:
                 claims.close()
 
+    def _claims(self, clock: RealClock) -> ThreadedClaims:
+        spec = self._spec
+        if spec.seat is not None:
+            return fleet_claims(self._project, spec.seat, clock)
+        return local_claims(self._project.layout, f"fetch-{spec.worker}", self._project.config.crawl)
+
+    def _paused(self) -> bool:
+        """Nobody is asked while an order says so, while there is one that we have not read, or while processing lags behind."""
+        return self._held or self._orders.paused() or self._orders.version < self._orders_due
+
     def _listen(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
         """Orders reach the loop; answers of the gate reach the store thread that waits for them."""
 
@@ -243,6 +262,11 @@ class _Process:
     def _obey(self, worker: Worker, message: tuple[Any, ...]) -> None:
         match message:
             case ("scan",):
+                worker.poke()
+            case ("scan", float(at), int(orders)):
+                self._asked_at, self._orders_due = at, max(self._orders_due, orders)
+            case ("hold", bool(held)):
+                self._held = held
                 worker.poke()
             case ("drain",):
                 worker.drain()
@@ -292,6 +316,10 @@ class _Process:
     def _tell(self, progress: Progress) -> None:
         told = asdict(progress)
         told["gauges"]["lag_ms"] = self._lag.p99_ms()
+        if self._spec.seat is not None:
+            # what this says may be older than the question; the next one is not: it was begun after this one was told
+            self._told_at, self._heard_at = self._heard_at, self._asked_at
+            told["gauges"] |= {"heard": self._told_at, "orders": self._orders.version}
         self._link.send(("status", told))
 
     def _record_sealed(self) -> None:

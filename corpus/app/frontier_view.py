@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import pyarrow as pa
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from corpus.app.frontier_files import columns_of, file_at, read_all, read_one
 from corpus.app.project import Project
-from corpus.export.ports import FRONTIER
 from corpus.model import UrlState
 from corpus.store.frontier_rows import uid_of
 from corpus.url.host import host_of, registered_domain
 from corpus.url.partition import partition_file
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 BATCH = 50_000
+PARKED_SHOWN = 50
 CHALLENGE = "challenge"
 """The one failure that is somebody's answer to crawlers."""
 
@@ -28,6 +30,10 @@ URL_COLUMNS = (
 
 def visited(project: Project) -> pa.Table:
     """A `FRONTIER` table: URLs that are gone, or whose latest visit is younger than their stored page (304)."""
+    import pyarrow as pa
+
+    from corpus.export.ports import FRONTIER
+
     states = (UrlState.GONE.value, UrlState.NOT_MODIFIED.value)
     query = "SELECT url, state, fetched_at FROM urls WHERE state IN (?, ?) AND kind = 'page'"
     rows = [(url, state == states[0], round((at or 0.0) * 1e6)) for url, state, at in read_all(project.layout, query, states)]
@@ -76,6 +82,18 @@ def host_states(project: Project) -> Iterator[tuple[str, str, str, int]]:
     """(host, state, reason, queued) of every host."""
     for row in read_all(project.layout, "SELECT host, state, reason, queued FROM hosts"):
         yield row[0], row[1], row[2], row[3]
+
+
+def parked_hosts(project: Project) -> list[dict[str, Any]]:
+    """At most `PARKED_SHOWN` parked hosts by name: host, reason, queued, next_contact (ISO 8601, UTC)."""
+    query = "SELECT host, reason, queued, next_contact FROM hosts WHERE state = 'parked'"
+    parked: list[dict[str, Any]] = []
+    for host, reason, queued, next_contact in read_all(project.layout, query):
+        if len(parked) == PARKED_SHOWN:
+            break
+        at = datetime.fromtimestamp(next_contact, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        parked.append({"host": host, "reason": reason, "queued": queued, "next_contact": at})
+    return sorted(parked, key=lambda row: str(row["host"]))
 
 
 def slowest_pending(project: Project) -> tuple[str, int, float] | None:

@@ -6,10 +6,10 @@ made to fit: a sum that does not close is a defect, and `verify` says so.
 
 from __future__ import annotations
 
+from typing import Any
+
 from corpus.app.frontier_view import host_states, tally
 from corpus.app.project import Project
-from corpus.app.release import releases
-from corpus.app.views import Views
 from corpus.model import FUNNEL_STAGES, FunnelStep, UrlState
 
 _STORED = frozenset({UrlState.FETCHED.value, UrlState.NOT_MODIFIED.value})
@@ -28,7 +28,7 @@ _MEASURED = "SELECT count(DISTINCT url_id) FROM measured_documents"
 
 def whole_funnel(project: Project) -> list[FunnelStep]:
     """All eight steps; what no release has decided about yet waits in `fetched`, so that the steps add up at any moment."""
-    made = releases(project)
+    made = _releases(project)
     later = [FunnelStep(s["stage"], s["in"], s["out"], dict(s["dropped"])) for s in made[-1][1]["funnel"]] if made else []
     first = _fetch_steps(project, later[0].n_in if later else 0)
     missing = FUNNEL_STAGES[len(first) :] if not later else ()
@@ -37,7 +37,7 @@ def whole_funnel(project: Project) -> list[FunnelStep]:
 
 def told_funnel(project: Project) -> list[FunnelStep]:
     """The eight steps, and where the newest release holds older versions, their one separate line: those are no URLs."""
-    made = releases(project)
+    made = _releases(project)
     versions = made[-1][1].get("versions") if made else None
     line = [FunnelStep(versions["stage"], versions["in"], versions["out"], dict(versions["dropped"]))] if versions else []
     return [*whole_funnel(project), *line]
@@ -46,10 +46,7 @@ def told_funnel(project: Project) -> list[FunnelStep]:
 def _fetch_steps(project: Project, decided: int) -> list[FunnelStep]:
     """The two steps before decisions. `decided`: URLs that the newest release decided about."""
     known = tally(project)
-    with Views(project) as views:
-        views.make("frontier_urls", "measured_documents")
-        late = {(state, reason): n for state, reason, n in views.connection.execute(_LATE).fetchall()}
-        taken_in, measured = (int(views.connection.execute(q).fetchall()[0][0]) for q in (_TAKEN_IN, _MEASURED))
+    late, taken_in, measured = _measured(project)
     dropped: dict[str, int] = {}
     pending = 0
     for (state, reason), n in known.items():
@@ -68,6 +65,28 @@ def _fetch_steps(project: Project, decided: int) -> list[FunnelStep]:
         FunnelStep("known", total, stored, dropped),
         FunnelStep("fetched", stored, out, {k: n for k, n in waiting.items() if n}),
     ]
+
+
+def _releases(project: Project) -> list[tuple[str, dict[str, Any]]]:
+    """Every release with its manifest, oldest first; a folder without any loads nothing to find that out."""
+    if not project.commits.keys("release"):
+        return []
+    from corpus.app.release import releases
+
+    return releases(project)
+
+
+def _measured(project: Project) -> tuple[dict[tuple[str, str], int], int, int]:
+    """(measured URLs by the state and reason of a later visit that stored nothing; those not from a crawl; all)."""
+    if not project.commits.keys("map"):
+        return {}, 0, 0
+    from corpus.app.views import Views
+
+    with Views(project) as views:
+        views.make("frontier_urls", "measured_documents")
+        late = {(state, reason): n for state, reason, n in views.connection.execute(_LATE).fetchall()}
+        taken_in, measured = (int(views.connection.execute(q).fetchall()[0][0]) for q in (_TAKEN_IN, _MEASURED))
+    return late, taken_in, measured
 
 
 def _waits(project: Project, total: int) -> dict[str, int]:

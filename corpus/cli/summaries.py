@@ -33,9 +33,9 @@ def run_stages(config: Config, stages: tuple[str, ...], *, name: str | None = No
     click.echo(f"{summary.sentence} ({summary.ended}, {summary.wall_s:.1f} s, crawl {summary.crawl_id})")
     click.echo(render_funnel(summary.funnel))
     if "crawl" in stages:
-        from corpus.app.status import status
+        from corpus.app.frontier_view import parked_hosts
 
-        for host in status(project)["parked"]:
+        for host in parked_hosts(project):
             waits = f"{host['queued']} URLs wait, not before {host['next_contact']}"
             click.echo(clean(f"parked: {host['host']} ({host['reason']}), {waits}"))
     return summary.exit_code

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from corpus.crawl.cached import cache_of
-from corpus.crawl.discover import canonical_link, page_links, sitemap_links
+from corpus.crawl.discover import Known, canonical_link, page_links, sitemap_links
 from corpus.crawl.gate import Fingerprint
 from corpus.crawl.pace import pressure_s
 from corpus.crawl.ports import Ack, HostRow, Original, QueuedUrl, Request, Settled, Whole
+from corpus.crawl.prints import numbers
 from corpus.crawl.priority import url_front
 from corpus.crawl.recrawl import Plan, compared, next_visit
 from corpus.crawl.settings import CrawlSettings
@@ -28,15 +29,15 @@ from corpus.model import Failed, FetchResult, Kind, Response, Sighting, UrlState
 from corpus.optout.filestate import FileState
 from corpus.optout.response import judge_response, unread_licences
 from corpus.optout.settings import OptoutSettings
-from corpus.page.novelty import Said, sample_runs
-from corpus.page.simhash import fingerprint
+from corpus.page.novelty import Said
 from corpus.page.tree import Page, parse
-from corpus.page.words import word_hashes
 
 Licences = Mapping[str, FileState]
 """Licence documents at hand, by URL."""
 INLINE_PAGE = 256 * 1024
 """Pages up to here are hashed and parsed on the loop (about 5 ms); larger ones in a thread."""
+LATER_CHARS = 16_384
+"""Texts up to here wait for the group commit to work out their numbers: at most some 16 MB of them (twice that beyond the first plane)."""
 INLINE_SITEMAP = 16 * 1024
 """Sitemaps up to here likewise: they may be packed, and every line is a URL."""
 
@@ -58,6 +59,8 @@ class Body:
     simhash: int | None = None
     links: tuple[Sighting, ...] = ()
     said: Said | None = None
+    text: str | None = None
+    """Its visible text, where `simhash` and `said` are still to come of it."""
     alias: bool = False
     """It names another address of its host as its own."""
 
@@ -76,9 +79,15 @@ class Undecided:
 class Answers:
     """Reads answers for one loop. Holds settings only."""
 
-    def __init__(self, settings: CrawlSettings, optout: OptoutSettings, plan: Callable[[], Plan | None]) -> None:
-        """`plan`: how visited pages fall due, as it is now; None: they do not."""
-        self._settings, self._optout, self._plan = settings, optout, plan
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        optout: OptoutSettings,
+        plan: Callable[[], Plan | None],
+        known: Known = lambda url, depth: False,
+    ) -> None:
+        """`plan`: how visited pages fall due, as it is now; None: they do not. `known`: links that need not be told again."""
+        self._settings, self._optout, self._plan, self._known = settings, optout, plan, known
 
     async def conclude(
         self, contact: QueuedUrl, row: HostRow, file: int, request: Request, result: FetchResult, wall: float, licences: Licences
@@ -125,8 +134,8 @@ class Answers:
             return Body()
         read, inline = (_read_page, INLINE_PAGE) if contact.kind is Kind.PAGE else (_read_sitemap, INLINE_SITEMAP)
         if len(response.decoded) <= inline:
-            return read(contact, response)
-        return await asyncio.to_thread(read, contact, response)
+            return read(contact, response, self._known)
+        return await asyncio.to_thread(read, contact, response, self._known)
 
     def _put_together(
         self,
@@ -143,7 +152,8 @@ class Answers:
         sightings = body.links if follows else outcome.sightings
         job = None if response is None else _job(contact, request, response, outcome, settled, body)
         ack = Ack(host=row, settled=() if outcome.again else (settled,))
-        settlement = Settlement(file, ack, capture=job, sightings=sightings, refusals=outcome.refusals)
+        unread = body.text if outcome.archive == "pages" else None
+        settlement = Settlement(file, ack, capture=job, sightings=sightings, refusals=outcome.refusals, unread=unread)
         return Conclusion(settlement, None if outcome.again else settled.state, outcome.park, outcome.again)
 
     def _finished(self, contact: QueuedUrl, settled: Settled, body: Body, response: Response | None) -> Settled:
@@ -155,19 +165,21 @@ class Answers:
         if state in COMPARED and (state is not UrlState.GONE or history.checked_at is not None):
             history = compared(history, at, change)
         cache, age_s = cache_of(response.headers) if response is not None else ("", None)
-        settled = replace(settled, history=history, change=change, cache=cache, age_s=age_s)
+        digest, simhash, whole = settled.content_sha256, settled.simhash, settled.whole
         if state is UrlState.FETCHED:
+            digest, simhash = body.digest, body.simhash
             whole = None if response is None or contact.kind is not Kind.PAGE else Whole(at, payload_of(response))
-            settled = replace(settled, content_sha256=body.digest, simhash=body.simhash, whole=whole)
         elif state is UrlState.NOT_MODIFIED:
-            settled = replace(settled, simhash=contact.simhash, whole=contact.whole)
-        plan = self._plan()
-        if plan is None or settled.due is not None:
-            return settled
-        place = url_front(
-            contact.depth, contact.priority, contact.kind, history=history, by_change=plan.settings.mode != "uniform", again=True
-        )
-        return replace(settled, due=next_visit(settled.url, at, plan, history), front=place)
+            simhash, whole = contact.simhash, contact.whole
+        plan, due, front = self._plan(), settled.due, settled.front
+        if plan is not None and due is None:
+            due = next_visit(settled.url, at, plan, history)
+            by_change = plan.settings.mode != "uniform"
+            front = url_front(contact.depth, contact.priority, contact.kind, history=history, by_change=by_change, again=True)
+        return replace(
+            settled, history=history, change=change, cache=cache, age_s=age_s, content_sha256=digest, simhash=simhash, whole=whole,
+            due=due, front=front,
+        )  # fmt: skip
 
 
 def payload_of(response: Response) -> int:
@@ -204,17 +216,20 @@ def _job(
     )  # fmt: skip
 
 
-def _read_page(contact: QueuedUrl, response: Response) -> Body:
+def _read_page(contact: QueuedUrl, response: Response, known: Known) -> Body:
     page = parse(response.decoded, response.header("content-type"), contact.found)
+    is_new = not contact.content_sha256 and contact.history.checked_at is None  # nothing to compare it with
     text = page.visible_text
-    words = word_hashes(text)
-    said = sample_runs(words, len(text), listed="&" in contact.url)
-    own, links = canonical_link(page, contact), page_links(page, contact)
+    later = is_new and len(text) <= LATER_CHARS
+    simhash, said = (None, None) if later else numbers(contact.url, text)
+    own, links = canonical_link(page, contact), page_links(page, contact, known)
     if own is not None:
         links.append(own)
-    return Body(page, content_sha256(response.decoded), fingerprint(words), tuple(links), said, alias=own is not None)
+    return Body(
+        page, content_sha256(response.decoded), simhash, tuple(links), said, text if later else None, alias=own is not None
+    )
 
 
-def _read_sitemap(contact: QueuedUrl, response: Response) -> Body:
+def _read_sitemap(contact: QueuedUrl, response: Response, _: Known) -> Body:
     found = read_sitemap(response.decoded)
     return Body(None, content_sha256(response.decoded), None, tuple(sitemap_links(found.urls, found.children, contact)))

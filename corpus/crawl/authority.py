@@ -133,8 +133,10 @@ class AuthorityBook:
         missing = self._missing(authority, rules, wall)
         if missing is not None:
             return missing
-        rules = self.rules(authority)  # a licence that may not be asked for has become known as such
-        return Decided(rules.judge(queued.found, wall), rules)
+        now = self.rules(authority)
+        if now is not rules:  # a licence that may not be asked for has become known as such
+            rules, consent = now, now.judge(queued.found, wall)
+        return Decided(consent, rules)
 
     def licence(self, authority: str, url: str, wall: float) -> Ask | Wait | None:
         """What must happen before the licence document at `url` can be read for `authority`; None when it has been, or when it

@@ -23,6 +23,8 @@ _AGE_MAX = 10 * 366 * 86_400
 def cache_of(headers: Iterable[tuple[str, str]]) -> tuple[str, int | None]:
     """(`hit`, `miss` or empty; seconds that the answer was in a cache, None where `Age` does not say)."""
     found = {name.lower(): value for name, value in headers if name.lower() in _READ}
+    if not found:
+        return "", None
     age = found.get("age", "").strip()
     age_s = min(int(age[:12]), _AGE_MAX) if age[:12].isascii() and age[:12].isdigit() else None
     said = _structured(found["cache-status"]) if "cache-status" in found else ""

@@ -27,6 +27,7 @@ from corpus.crawl.ports import (
     OutboxRow,
     Settled,
 )
+from corpus.crawl.prints import with_numbers
 from corpus.crawl.settlement import CaptureJob, Committed, Round, Settlement
 from corpus.model import CaptureRef, Kind, Sighting
 from corpus.url.host import host_of, registered_domain
@@ -45,7 +46,7 @@ PLAIN_PRIORITY = 0.5
 
 
 class Committer:
-    """Runs in the store thread only; holds every durable thing a fetch process writes."""
+    """Runs in the store thread only (`knows` apart); holds every durable thing a fetch process writes."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Committer:
 
     def _begin(self, batch: Sequence[Settlement]) -> Round:
         """Hand the batch's captures to the archives (into memory: no disk is asked to write yet)."""
-        now = Round(batch)
+        now, batch = Round(batch), with_numbers(batch)
         for settlement, copy in zip(batch, self._near(batch), strict=True):
             ack = self._learn(settlement, copy, self._store(settlement, copy))
             if self._ack_sealed and ack.settled and ack.settled[0].capture is not None:
@@ -249,10 +250,14 @@ class Committer:
             found.setdefault(partition_file(domain), []).append((domain, bits))
         return {file: pairs for file, pairs in found.items() if file in self._files}
 
+    def knows(self, url: str, depth: int) -> bool:
+        """Whether a plain link says nothing new: the same URL, no deeper, is durable at its owner already. From any thread: it
+        may lag behind, and a link that is told again is only told again."""
+        least = self._depths.get(url)
+        return least is not None and least <= depth
+
     def _is_known(self, sighting: Sighting) -> bool:
-        """Whether a plain link says nothing new: the same URL, no deeper, is durable at its owner already."""
-        depth = self._depths.get(sighting.url)
-        return depth is not None and depth <= sighting.depth and _is_plain(sighting)
+        return self.knows(sighting.url, sighting.depth) and _is_plain(sighting)
 
     def _remember(self, batch: Sequence[Settlement]) -> None:
         """What was just made durable need not be judged again while this process lives."""

@@ -94,7 +94,8 @@ class Contacts:
         if isinstance(resolved, Failed):
             return Unresolved(resolved)
         ip = resolved.addresses[tries % len(resolved.addresses)]
-        desk.row = replace(desk.row, ips=resolved.addresses[:4])
+        if desk.row.ips != resolved.addresses[:4]:
+            desk.row = replace(desk.row, ips=resolved.addresses[:4])
         if (silent_s := self._hosts.addresses.wait_s(ip, self._clock.monotonic())) > 0.0:
             self._rest(desk, silent_s)
             return NotNow()
@@ -113,7 +114,9 @@ class Contacts:
         row = host_after(desk.row, answer_of(result, _asked_for(result)), self._settings, wall)
         row = breaker.host_after(row, breaker.failed(result), self._settings, wall, _UNREAD.get(kind, "policy-unreachable"))
         said = cache_of(result.headers)[0] if isinstance(result, Response) else ""
-        desk.row = replace(row, cache_hits=row.cache_hits + (said == HIT), cache_misses=row.cache_misses + (said == MISS))
+        if said:
+            row = replace(row, cache_hits=row.cache_hits + (said == HIT), cache_misses=row.cache_misses + (said == MISS))
+        desk.row = row
         if isinstance(result, Response) and by_headers(result.headers):
             self._hosts.schedule.mark_cdn(ip)
         self._count(request, result)

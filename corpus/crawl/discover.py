@@ -6,7 +6,7 @@ URL. Order does not matter: the store keeps the smallest (depth, hops) of all si
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from corpus.crawl.ports import Judged, QueuedUrl
@@ -19,10 +19,18 @@ from corpus.url.canonical import canonical_url, fetch_url
 from corpus.url.host import host_of, registered_domain
 from corpus.url.partition import partition_file
 
+Known = Callable[[str, int], bool]
+"""Whether a plain link to this URL, at this depth, says nothing that is not durable already (`Committer.knows`)."""
 
-def page_links(page: Page, of: QueuedUrl) -> list[Sighting]:
-    """Followable links of a page, one level deeper, each once."""
-    return [Sighting(url=link.url, found=link.found, depth=of.depth + 1, via=of.url) for link in page.links if not link.nofollow]
+
+def page_links(page: Page, of: QueuedUrl, known: Known = lambda url, depth: False) -> list[Sighting]:
+    """Followable links of a page, one level deeper, each once; less what is known: most links of a site stand on most of its pages."""
+    depth = of.depth + 1
+    return [
+        Sighting(link.url, link.found, depth, via=of.url)
+        for link in page.links
+        if not link.nofollow and not known(link.url, depth)
+    ]
 
 
 def canonical_link(page: Page, of: QueuedUrl) -> Sighting | None:

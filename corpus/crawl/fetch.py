@@ -1,7 +1,7 @@
-"""The network edge: one GET over aiohttp, to exactly the address that was vetted, inside every limit.
+"""The network edge: one GET, to exactly the address that was vetted, inside every limit.
 
-Promises: the connection goes to `Request.ip` and nowhere else (the URL handed to the library holds the address; Host,
-SNI and certificate check use the name); no redirect, cookie, retry or second connection is ever made behind the
+Promises: the connection goes to `Request.ip` and nowhere else (Host, SNI and certificate check use the name); what is
+sent is `wire.raw_request`, byte for byte; no redirect, cookie, retry or second connection is ever made behind the
 caller's back; raw headers and the still-encoded body come back; nothing raises for what the web does. uvloop is the
 caller's choice of loop.
 
@@ -13,7 +13,9 @@ the connection: to the vetted address for https (CONNECT), but to the name for p
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import aiohttp
 from aiohttp.client_reqrep import ClientRequest
@@ -23,11 +25,12 @@ from corpus.crawl.addresses import literal
 from corpus.crawl.clock import RealClock
 from corpus.crawl.fetch_body import Body, Head, settle
 from corpus.crawl.fetch_limits import HEADER_TOTAL, Deadline, body_deadline, head_deadline, limits_for, wanted
-from corpus.crawl.fetch_session import Asked, BrokenError, Handler, Idle, open_session, tls_context, translated
+from corpus.crawl.fetch_line import Guard, Line, Lines
+from corpus.crawl.fetch_session import Asked, BrokenError, Handler, Idle, Place, open_session, tls_context, translated
 from corpus.crawl.identity import request_headers
 from corpus.crawl.ports import Clock, Request
 from corpus.crawl.settings import CrawlSettings
-from corpus.crawl.wire import Target, first, raw_request, target_of
+from corpus.crawl.wire import Headers, Target, first, raw_request, target_of
 from corpus.model import Failed, Failure, FetchResult
 from corpus.page.encoding import Decoded
 
@@ -45,9 +48,13 @@ class HttpTransport:
     def __init__(self, settings: CrawlSettings, clock: Clock | None = None) -> None:
         self._settings, self._clock = settings, clock or RealClock()
         self._tls = tls_context(settings)
+        self._lines = Lines(self._tls)
         self._session: aiohttp.ClientSession | None = None
+        """Made when a proxy is to be spoken to."""
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="decode")
         self._idle = Idle()
+        self.before_send: Callable[[], Awaitable[None]] | None = None
+        """Awaited when the connection stands, before a byte is sent: whoever asks may have lost the right to meanwhile."""
 
     async def fetch(self, request: Request) -> FetchResult:
         """One GET: `Response` for every answer that is HTTP, `Failed` for everything else. Never raises for the web."""
@@ -56,10 +63,10 @@ class HttpTransport:
             return self._no(request, Failure.PROTOCOL, "not a URL that can be asked for")
         if literal(target.host) not in {None, request.ip}:
             return self._no(request, Failure.ADDRESS, f"{target.host} is not the vetted address {request.ip}")
-        guard = asyncio.timeout(None)
+        guard = Guard()
         flight = _Flight(request, self._settings, self._clock, guard)
         try:
-            async with guard:
+            with guard:
                 broke = await self._exchange(flight, target)
         except TimeoutError:
             broke = flight.failed(flight.deadline.failure, flight.deadline.detail)
@@ -73,7 +80,8 @@ class HttpTransport:
         return settle(request, flight.head, flight.body, decoded, ended_at, broke=broke)
 
     async def close(self) -> None:
-        """Close every connection; fetches still in flight fail."""
+        """Close every idle connection; those of fetches still in flight end with them."""
+        self._lines.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -87,40 +95,72 @@ class HttpTransport:
         headers = request_headers(self._settings, flight.request)
         if not keep:
             headers = (*headers, ("Connection", "close"))
+        sent = raw_request(target, headers)
         try:
-            response = await self._send(flight, target, headers)
-        except (aiohttp.ClientError, OSError, ValueError) as exc:
-            raise translated(exc) from exc
+            if self._settings.proxy is None:
+                answer = await self._ask(flight, target, sent, kept=kept)
+            else:
+                answer = await self._ask_proxy(flight, target, headers)
         except BrokenError:
             if kept:
                 self._idle.distrust(place)
             raise
         try:
-            flight.on_head(_head(response, flight, raw_request(target, headers), self._tls_mode(target)))
+            flight.on_head(_head(answer, flight, sent, self._tls_mode(target)))
             if fault := self._unwanted(flight):
                 return fault
-            await self._read(flight, response.content)
-            if keep and response.content.at_eof():
-                self._idle.give(place, flight.ticket, time(), response.headers.get("Keep-Alive"))
+            await self._read(flight, answer.content)
+            if keep and answer.content.at_eof():
+                self._keep(flight, place, answer, time())
         finally:
-            # At the end of a body the connection has gone back to the pool by itself; anywhere else it must not.
-            response.close()
+            answer.close()
         return None
 
-    async def _send(self, flight: _Flight, target: Target, headers: tuple[tuple[str, str], ...]) -> aiohttp.ClientResponse:
+    async def _ask(self, flight: _Flight, target: Target, sent: bytes, *, kept: bool) -> _Answer:
+        """Over a connection of our own: the one that lies idle for this place, or a new one."""
+        line = self._lines.kept(flight.ticket) if kept else None
+        if line is None:
+            line = await self._lines.open(target, flight.request.ip)
+        flight.on_connected()
+        try:
+            if self.before_send is not None:
+                await self.before_send()
+            message, content = await line.ask(sent)
+        except BaseException:
+            line.close()
+            raise
+        version = f"{message.version.major}.{message.version.minor}"
+        return _Answer(message.code, version, message.reason, message.raw_headers, content, line.close, line)
+
+    async def _ask_proxy(self, flight: _Flight, target: Target, headers: Headers) -> _Answer:
+        """Over the library's client, which knows how to speak to a proxy."""
         name = target.host.strip("[]")
-        by_name = self._settings.proxy is not None and target.scheme == "http"
         if self._session is None:
             self._session = open_session(self._tls)
-        return await self._session.request(
-            "GET",
-            URL(target.at(name if by_name else flight.request.ip), encoded=True),
-            headers=(("Host", target.host_header), *headers),
-            allow_redirects=False,
-            proxy=self._settings.proxy,
-            server_hostname=name,
-            middlewares=(flight.middleware,),
-        )
+        try:
+            response = await self._session.request(
+                "GET",
+                URL(target.at(name if target.scheme == "http" else flight.request.ip), encoded=True),
+                headers=(("Host", target.host_header), *headers),
+                allow_redirects=False,
+                proxy=self._settings.proxy,
+                server_hostname=name,
+                middlewares=(flight.middleware,),
+            )
+        except (aiohttp.ClientError, OSError, ValueError) as exc:
+            raise translated(exc) from exc
+        version = f"{response.version.major}.{response.version.minor}" if response.version else "1.1"
+        # At the end of a body its connection has gone back to the library's pool by itself; anywhere else it must not.
+        return _Answer(response.status, version, response.reason, response.raw_headers, response.content, response.close, None)
+
+    def _keep(self, flight: _Flight, place: Place, answer: _Answer, now: float) -> None:
+        """The exchange is over and the connection idle: note it, unless the server said that it will hang up."""
+        if answer.line is not None:
+            if not answer.line.alive:
+                return
+            self._lines.keep(flight.ticket, answer.line)
+        assert flight.head is not None, "an answer that was read has a head"
+        self._idle.give(place, flight.ticket, now, first(flight.head.headers, "keep-alive"))
 
     def _unwanted(self, flight: _Flight) -> Failed | None:
         head = flight.head
@@ -161,10 +201,22 @@ class HttpTransport:
         return Failed(failure, detail, now, now, request.ip)
 
 
+class _Answer(NamedTuple):
+    """The head of an answer and its body as it comes in. `line`: the connection, where it is ours. `close` ends the exchange."""
+
+    status: int
+    version: str
+    reason: str | None
+    raw_headers: tuple[tuple[bytes, bytes], ...]
+    content: aiohttp.StreamReader
+    close: Callable[[], None]
+    line: Line | None
+
+
 class _Flight:
     """One request in the air: its times, its deadline, and what was learnt so far."""
 
-    def __init__(self, request: Request, settings: CrawlSettings, clock: Clock, guard: asyncio.Timeout) -> None:
+    def __init__(self, request: Request, settings: CrawlSettings, clock: Clock, guard: Guard) -> None:
         self.request, self.settings, self.clock, self.guard = request, settings, clock, guard
         self.limits = limits_for(settings, request.kind)
         self.started_at, self.started = clock.wall(), asyncio.get_running_loop().time()
@@ -179,7 +231,7 @@ class _Flight:
 
     def until(self, deadline: Deadline) -> None:
         self.deadline = deadline
-        self.guard.reschedule(deadline.at)
+        self.guard.until(deadline.at)
 
     def on_connected(self) -> None:
         self.connected = asyncio.get_running_loop().time()
@@ -212,14 +264,12 @@ class _Flight:
             raise translated(exc) from exc
 
 
-def _head(response: aiohttp.ClientResponse, flight: _Flight, sent: bytes, tls: str) -> Head:
+def _head(answer: _Answer, flight: _Flight, sent: bytes, tls: str) -> Head:
     """The head as received: order, case and repeats of the headers kept, bytes as latin-1."""
-    version = response.version
-    number = f"{version.major}.{version.minor}" if version else "1.1"
     return Head(
-        status=response.status,
-        line=f"HTTP/{number} {response.status} {response.reason or ''}".rstrip(),
-        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers),
+        status=answer.status,
+        line=f"HTTP/{answer.version} {answer.status} {answer.reason or ''}".rstrip(),
+        headers=tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]),
         raw_request=sent,
         started_at=flight.started_at,
         latency_s=asyncio.get_running_loop().time() - flight.connected,

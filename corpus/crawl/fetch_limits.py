@@ -75,22 +75,23 @@ class Deadline:
 
 def head_deadline(limits: Limits, started: float, connected: float | None) -> Deadline:
     """Until when the connection (`connected` is None) or else the whole header block must be there."""
-    total = Deadline(started + limits.total_s, Failure.TIMEOUT, f"no answer within {limits.total_s:g} s")
+    total = started + limits.total_s
+    part = started + limits.connect_s if connected is None else connected + limits.first_byte_s
+    if total < part:
+        return Deadline(total, Failure.TIMEOUT, f"no answer within {limits.total_s:g} s")
     if connected is None:
-        part = Deadline(started + limits.connect_s, Failure.TIMEOUT, f"no connection within {limits.connect_s:g} s")
-    else:
-        part = Deadline(connected + limits.first_byte_s, Failure.TIMEOUT, f"no header within {limits.first_byte_s:g} s")
-    return min(part, total, key=lambda d: d.at)
+        return Deadline(part, Failure.TIMEOUT, f"no connection within {limits.connect_s:g} s")
+    return Deadline(part, Failure.TIMEOUT, f"no header within {limits.first_byte_s:g} s")
 
 
 def body_deadline(limits: Limits, started: float, head_at: float, now: float, received: int) -> Deadline:
     """Until when the next bytes of the body must be there, given what came since the header at `head_at`."""
-    return min(
-        Deadline(now + limits.idle_s, Failure.TIMEOUT, f"silent for {limits.idle_s:g} s"),
-        Deadline(head_at + limits.idle_s + received / MIN_RATE, Failure.TOO_SLOW, f"slower than {MIN_RATE:g} B/s"),
-        Deadline(started + limits.total_s, Failure.TOO_SLOW, f"not done within {limits.total_s:g} s"),
-        key=lambda d: d.at,
-    )
+    idle, slow, total = now + limits.idle_s, head_at + limits.idle_s + received / MIN_RATE, started + limits.total_s
+    if idle <= slow and idle <= total:
+        return Deadline(idle, Failure.TIMEOUT, f"silent for {limits.idle_s:g} s")
+    if slow <= total:
+        return Deadline(slow, Failure.TOO_SLOW, f"slower than {MIN_RATE:g} B/s")
+    return Deadline(total, Failure.TOO_SLOW, f"not done within {limits.total_s:g} s")
 
 
 def essence(content_type: str | None) -> str:

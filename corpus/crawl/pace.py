@@ -139,8 +139,12 @@ def _networks(cidrs: tuple[str, ...]) -> tuple[ipaddress.IPv4Network | ipaddress
 
 def all_private(ips: tuple[str, ...], settings: CrawlSettings) -> bool:
     """Whether there is an address, and every one lies in `allow_private`."""
-    networks = _networks(settings.allow_private)
-    return bool(ips) and bool(networks) and all(any(ipaddress.ip_address(ip) in net for net in networks) for ip in ips)
+    return bool(ips) and _all_in(ips, settings.allow_private)
+
+
+@lru_cache(maxsize=16_384)
+def _all_in(ips: tuple[str, ...], cidrs: tuple[str, ...]) -> bool:
+    return bool(cidrs) and all(any(ipaddress.ip_address(ip) in net for net in _networks(cidrs)) for ip in ips)
 
 
 def limits(host: str, settings: CrawlSettings, ips: tuple[str, ...] = ()) -> Limits:

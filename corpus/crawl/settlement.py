@@ -43,10 +43,12 @@ class Settlement:
     bodies: Mapping[str, bytes] = field(default_factory=dict)
     reopen: tuple[AuthorityRow, ...] = ()
     """Authority files that say something else than before: what they refused is asked about again."""
+    unread: str | None = None
+    """The visible text of a new page on its way into the archive, whose numbers the group commit works out (`crawl.prints`)."""
 
     def stored(self) -> Settlement:
         """The same without what the archives and the frontier have by now: bodies and links need much room."""
-        return replace(self, capture=None, sightings=())
+        return replace(self, capture=None, sightings=(), unread=None)
 
     def of(self, host: HostRow) -> Settlement:
         """The same with a newer row of its host."""

@@ -14,6 +14,7 @@ from corpus.crawl.answers import Answers, Conclusion, Undecided
 from corpus.crawl.authority import Ask, Wait
 from corpus.crawl.contact import Asked, Contacts, Counts, NotNow, Unresolved
 from corpus.crawl.desk import Desk, Errand
+from corpus.crawl.discover import Known
 from corpus.crawl.errands import Errands
 from corpus.crawl.hosts import Hosts, rested
 from corpus.crawl.judge import Judge, Spent, Starving, VisitTools, is_new_page
@@ -41,11 +42,13 @@ class Visitor:
         quota: Quota,
         settle: Callable[[Settlement, Desk], None],
         roused: Callable[[], None],
+        known: Known = lambda url, depth: False,
     ) -> None:
+        """`known`: links that need not be told again."""
         self._tools, self._hosts, self._quota, self._settle, self._roused = tools, hosts, quota, settle, roused
         self._settings, self._clock = tools.settings, tools.clock
         self._judge = Judge(tools, hosts, quota)
-        self._answers = Answers(tools.settings, tools.optout, lambda: hosts.plan)
+        self._answers = Answers(tools.settings, tools.optout, lambda: hosts.plan, known)
         self.errands = Errands(tools.settings, tools.optout, tools.book, tools.clock, hosts, settle, tools.post)
         self._contacts = Contacts(
             tools.settings, hosts, tools.transport, tools.resolver, tools.clock, tools.claims,

@@ -83,7 +83,7 @@ class Worker:
         self._bell, self._flush_bell = Bell(), Bell()
         self._loaded = asyncio.Event()
         self._gauges = Gauges()
-        self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring)
+        self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring, committer.knows)
         self._pending: list[Settlement] = []
         self._visits: set[asyncio.Task[None]] = set()
         self._draining = self._over = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.resources import files
 from types import MappingProxyType
@@ -46,6 +46,7 @@ class AgentTable:
 
     version: str
     purposes: Mapping[str, tuple[str, Purpose]]
+    _peers: dict[tuple[str, str], Peers] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def only(self, tokens: Iterable[str]) -> AgentTable:
         """The same facts about these tokens only; one the table does not know is taken for a training agent."""
@@ -54,6 +55,12 @@ class AgentTable:
 
     def peers(self, mode: str, own: str) -> Peers:
         """Agents that speak for us under `optout.peers`: `off`, `control`, `any` or `quorum:N`; never ourselves."""
+        known = self._peers.get((mode, own))
+        if known is None:
+            known = self._peers[mode, own] = self._speaking(mode, own)
+        return known
+
+    def _speaking(self, mode: str, own: str) -> Peers:
         kind, _, number = mode.partition(":")
         names = {
             token: name

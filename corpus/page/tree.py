@@ -82,7 +82,7 @@ class Page:
         """http(s) links of `a`, `area`, and `link rel=next|prev|alternate hreflang`, each canonical URL once, in order."""
         spoken = [(attributes.get("href"), attributes.get("rel")) for attributes in self._elements("a", _MAX_ANCHORS)]
         spoken += [(attributes.get("href"), attributes.get("rel")) for attributes in self._elements("area", _MAX_ANCHORS)]
-        pairs = [(href, "nofollow" in (rel or "").lower().split()) for href, rel in spoken if href is not None]
+        pairs = [(href, rel is not None and "nofollow" in rel.lower().split()) for href, rel in spoken if href is not None]
         pairs += [(href, False) for href in self._relations]
         found = canonical_links((href for href, _ in pairs), self.base)[:MAX_LINKS]
         if not any(nofollow for _, nofollow in pairs):
@@ -107,7 +107,7 @@ class Page:
     def link_elements(self) -> list[LinkElement]:
         """Every `<link>` with a rel and an href."""
         found = []
-        for attributes in self._elements("link"):
+        for attributes in self._links:
             rel, href = attributes.get("rel"), attributes.get("href")
             if rel and href is not None:
                 kind = (attributes.get("type") or "").strip().lower()
@@ -147,11 +147,9 @@ class Page:
         if self.tree is None:
             return "" if self.fault else self.text
         copy = self.tree.clone()
-        for node in copy.css(_UNSEEN):
+        for node in copy.css(f"{_UNSEEN},{_HIDDEN}"):
             node.decompose()
-        for node in copy.css(_HIDDEN):
-            node.decompose()
-        for node in copy.css("noscript"):
+        for node in copy.tags("noscript"):
             if len(node.text()) < _SHORT_NOSCRIPT:
                 node.decompose()
         body = copy.body
@@ -161,12 +159,16 @@ class Page:
     def _relations(self) -> list[str]:
         """hrefs of the link elements that lead on: paging, and the page in other languages."""
         found = []
-        for attributes in self._elements("link"):
+        for attributes in self._links:
             rels, href = (attributes.get("rel") or "").lower().split(), attributes.get("href")
             other_language = "alternate" in rels and attributes.get("hreflang")
             if href and "stylesheet" not in rels and ("next" in rels or "prev" in rels or other_language):
                 found.append(href)
         return found
+
+    @cached_property
+    def _links(self) -> list[dict[str, str | None]]:
+        return self._elements("link")
 
     def _elements(self, tag: str, limit: int = _MAX_ELEMENTS) -> list[dict[str, str | None]]:
         if self.tree is None:
