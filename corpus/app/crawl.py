@@ -13,8 +13,11 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from corpus.app.crawl_watch import Watch
+from corpus.app.doctor_machine import refuse_few_handles
 from corpus.app.fetch_process import FetchSpec
+from corpus.app.fleet_status import refuse_beside_workers
 from corpus.app.orders import Orders, described
+from corpus.app.overlap import Overlap
 from corpus.app.prepare import Prepared, prepare, recover_worker
 from corpus.app.project import Project
 from corpus.app.spending import UNLIMITED, PausableClock, budget_of
@@ -51,19 +54,23 @@ class CrawlEnd:
 
 
 def crawl(
-    project: Project, crawl_id: str, run_id: str, report: Reporter, stopping: Callable[[], int], *, only: Kind | None = None
-) -> CrawlEnd:
+    project: Project, crawl_id: str, run_id: str, report: Reporter, stopping: Callable[[], int],
+    *, only: Kind | None = None, beside: Overlap | None = None,
+) -> CrawlEnd:  # fmt: skip
     """Run the fetch stage to its end. `stopping()` is how often an interrupt was asked for: 1 drains, 2 stops now.
 
-    `only=Kind.ROBOTS` asks for authority files and nothing else (a consent refresh)."""
+    `only=Kind.ROBOTS` asks for authority files and nothing else (a consent refresh). `beside`: what processes meanwhile, and may
+    hold fetch."""
     config = project.config
+    refuse_few_handles(config)
     with stage_lock(project.layout.locks, "crawl"):
         project.clean()
         if project.remote and not project.layout.server:
             report("note", what=f"store.frontier is on this machine: no other one may crawl into {config.store.root}")
+        refuse_beside_workers(project)
         prepared = prepare(project)
         report("crawl", crawl_id=crawl_id, processes=config.crawl.processes, recovered=prepared.recovered, seeds=prepared.seeds)
-        fleet = _Fleet(project, crawl_id, run_id, prepared, report, only)
+        fleet = _Fleet(project, crawl_id, run_id, prepared, report, only, beside)
         try:
             return fleet.run(stopping)
         finally:
@@ -72,8 +79,10 @@ def crawl(
 
 class _Fleet:
     def __init__(
-        self, project: Project, crawl_id: str, run_id: str, prepared: Prepared, report: Reporter, only: Kind | None
-    ) -> None:
+        self, project: Project, crawl_id: str, run_id: str, prepared: Prepared, report: Reporter, only: Kind | None,
+        beside: Overlap | None,
+    ) -> None:  # fmt: skip
+        self._beside = beside
         self._project, self._config, self._report = project, project.config, report
         crawl = self._config.crawl
         self._orders = Orders(project)
@@ -97,7 +106,7 @@ class _Fleet:
         self._ordered_at = 0.0
         self._drained = False
         self._clock = PausableClock()
-        self._watch = Watch(project, run_id, "crawl" if only is None else "refresh", self._orders, self._earlier)
+        self._watch = Watch(project, run_id, "crawl" if only is None else "refresh", self._orders, self._earlier, beside)
 
     def run(self, stopping: Callable[[], int]) -> CrawlEnd:
         self._heed(self._orders.first, starting=True)
@@ -133,6 +142,8 @@ class _Fleet:
     def _spawn(self, spec: FetchSpec) -> None:
         self._children[spec.worker] = start(f"fetch-{spec.worker}", "corpus.app.fetch_process:main", spec)
         self._status[spec.worker], self._rounds[spec.worker] = Progress(), 0
+        if self._beside is not None and self._beside.held:
+            self._children[spec.worker].send(("hold", True))
 
     def _tell(self, message: Any) -> None:
         for worker, child in self._children.items():
@@ -147,6 +158,8 @@ class _Fleet:
                 self._hear(worker, self._children[worker].connection.recv())
             except (EOFError, ConnectionResetError):
                 self._died(worker)
+        if self._beside is not None and self._beside.look():
+            self._tell(("hold", self._beside.held))
         self._progress()
 
     def _hear(self, worker: int, message: tuple[Any, ...]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from corpus.app.frontier_view import slowest_pending, tally
 from corpus.app.orders import Orders, described
+from corpus.app.overlap import Overlap
 from corpus.app.project import Project
 from corpus.app.spending import Budget
 from corpus.crawl.worker import Progress
@@ -29,19 +30,20 @@ NAMED = 5
 
 
 class Watch:
-    """For one run of one stage. `earlier`: pages that earlier runs stored."""
+    """For one run of one stage. `earlier`: pages that earlier runs stored; `beside`: what processes meanwhile."""
 
     def __init__(
-        self, project: Project, run_id: str, stage: str, orders: Orders, earlier: int,
+        self, project: Project, run_id: str, stage: str, orders: Orders, earlier: int, beside: Overlap | None = None,
         *, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self._project, self._orders, self._earlier = project, orders, earlier
-        self._run_id, self._stage = run_id, stage
+        self._run_id, self._stage, self._beside = run_id, stage, beside
         self._monotonic, self._wall = monotonic, wall
         self._next = self._looked = self._forecast = float("-inf")
         self._window: deque[tuple[float, int, int]] = deque()
         self._moved = (monotonic(), -1)
         self._frontier: dict[str, int] = {}
+        self._frontier_at = 0.0
         self._slowest: tuple[str, int, float] | None = None
 
     def due(self, requests: int) -> bool:
@@ -65,6 +67,8 @@ class Watch:
                 live.parked[reason] = live.parked.get(reason, 0) + hosts
         live.paused = self._orders.standing.pause is not None
         live.orders = described(self._orders.standing)
+        if self._beside is not None:
+            self._beside.tell(live)
         self._rates(live, now, seconds)
         self._frontier_facts(live, now)
         self._budget(live, budget, seconds)
@@ -115,11 +119,11 @@ class Watch:
                 states: Counter[str] = Counter()
                 for (state, _), n in tally(self._project).items():
                     states[state] += n
-                self._frontier = dict(states)
+                self._frontier, self._frontier_at = dict(states), self._wall()
             if now - self._forecast >= FORECAST_S:
                 self._forecast = now
                 self._slowest = slowest_pending(self._project)
-        live.frontier = self._frontier
+        live.frontier, live.frontier_at = self._frontier, self._frontier_at
 
     def _budget(self, live: Live, budget: Budget, seconds: float) -> None:
         """What is used of each budget, and which bound ends the crawl first."""
@@ -143,5 +147,7 @@ class Watch:
                 ends.append((polite, f"{host}: {waiting} known URLs, one each {gap_s:.1f} s"))
             else:
                 ends.append((through, f"{queued} known URLs at this rate"))
-        if ends and not live.paused:
+        if live.held:
+            live.bound = "processing: fetch waits for it"
+        if ends and not live.paused and not live.held:
             live.eta_s, live.bound = min(ends)

@@ -17,6 +17,7 @@ from pathlib import Path
 from corpus.app.fetch_process import FILES_BESIDE_SLOTS
 from corpus.app.findings import Finding, fault, ok, warn
 from corpus.config.tree import Config
+from corpus.errors import UsageError
 
 PYTHON = (3, 11)
 HANDLES_AT_LEAST = 256
@@ -66,6 +67,13 @@ def handles(config: Config) -> Finding:
     hint = f"raise the limit (ulimit -Hn {wanted}, LimitNOFILE= of the service), or lower crawl.slots"
     said = f"at most {hard} open files (now {soft}), and {slots} slots want {wanted}"
     return fault("handles", said, hint, "crawl.slots") if hard < least else warn("handles", said, hint, "crawl.slots")
+
+
+def refuse_few_handles(config: Config) -> None:
+    """Raise UsageError where a fetch process could not open its files: later it would fail wherever it happens to be."""
+    found = handles(config)
+    if found.state == "fault":
+        raise UsageError(found.said, "open files", found.hint)
 
 
 def memory(config: Config) -> Finding:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corpus.app.consent_judge import LogJudge
 from corpus.app.consent_views import current_judge
 from corpus.app.costs import Assumption, costs, guesses
 from corpus.app.forecast import Forecast, HostLoad, forecast
@@ -30,6 +31,8 @@ AUTHORITY_CONTACTS = 3
 """robots.txt, tdmrep.json and ai.txt of an authority that was not read yet."""
 JUDGED_MAX = 20_000
 """Hosts whose statements are judged; of more, the first by name, and the shares are theirs."""
+PLACES_MAX = 200
+"""Paths of one host that are looked at for a refusal of a part."""
 _HOSTS = (
     "SELECT h.host, h.domain, h.ips, h.state, h.queued, h.pages, h.pace, h.crawl_delay, h.robots_read_at FROM hosts h"
     " WHERE h.state NOT IN ('blocked', 'retired') AND (h.queued > 0 OR h.pages > 0)"
@@ -115,8 +118,9 @@ def known_hosts(config: Config, project: Project | None) -> list[KnownHost]:
 
 
 def silent(project: Project | None, hosts: list[KnownHost]) -> dict[str, Any]:
-    """Of hosts whose statements were read: how many say nothing about training, refuse it, or refuse all access; with their pages."""
-    told: dict[str, list[int]] = {"nothing": [0, 0], "yes": [0, 0], "no": [0, 0], "no access": [0, 0]}
+    """Of hosts whose statements were read: how many say nothing about training, refuse it (everywhere, or for some paths), or refuse
+    all access; with their pages."""
+    told: dict[str, list[int]] = {"nothing": [0, 0], "yes": [0, 0], "no": [0, 0], "no in part": [0, 0], "no access": [0, 0]}
     asked = {host.host: host for host in hosts if host.read}
     if project is not None and asked:
         judge = current_judge(project)
@@ -127,6 +131,8 @@ def silent(project: Project | None, hosts: list[KnownHost]) -> dict[str, Any]:
             seen.add(host)
             consent, _ = judge.consent(authority_of(f"{authority}/") + "/", [])
             what = "nothing" if consent.use is Use.UNKNOWN else consent.use.value
+            if consent.use is not Use.NO and _refuses_in_part(judge, authority):
+                what = "no in part"
             row = told["no access" if consent.access is Access.NO else what]
             row[0] += 1
             row[1] += asked[host].queued + asked[host].pages
@@ -135,6 +141,15 @@ def silent(project: Project | None, hosts: list[KnownHost]) -> dict[str, Any]:
         "not_asked": len(hosts) - len(asked),
         **{what.replace(" ", "_"): {"hosts": row[0], "pages": row[1]} for what, row in told.items()},
     }
+
+
+def _refuses_in_part(judge: LogJudge, authority: str) -> bool:
+    """Whether a statement that is limited to some path refuses training there. (A robots.txt that closes a path says nothing of it.)"""
+    known = judge.rules(authority)
+    places = known[0].places[:PLACES_MAX] if known is not None else ()
+    base = authority_of(f"{authority}/")
+    asked = (judge.consent(base + (place if place.startswith("/") else f"/{place}"), [])[0] for place in places)
+    return any(item.axis == "use" and item.verdict == "no" for consent in asked for item in consent.evidence)
 
 
 def _scenario(

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from corpus.app.idle import warn_idle_lists
 from corpus.app.index import index_segments
 from corpus.app.project import Project
-from corpus.app.segments import SegmentInfo, page_segments
+from corpus.app.segments import SegmentInfo, page_segments, segment_key
 from corpus.app.stuck import PAGE_CPU_S, bodies_of, record_stuck, stuck_bodies, stuck_input
 from corpus.app.takedown_open import refuse_half_done
+from corpus.app.unsealed import note_unsealed, nothing_to_process
 from corpus.engine.page_watch import PageWatch, page_of
 from corpus.engine.share import WHOLE, Share
 from corpus.engine.tasks import Crashed, Done, Engine, Task
-from corpus.errors import NothingDone, WorkerDied
+from corpus.errors import WorkerDied
 from corpus.filter.map import MapSettings, measure_segment
 from corpus.filter.sources import Sources, list_hits, open_sources
 from corpus.filter.tables import SegmentTables, write_tables
@@ -91,16 +93,24 @@ def map_records(project: Project) -> dict[str, CommitRecord]:
     return {f"{r.info['crawl_id']}/{r.info['segment']}": r for r in project.commits.list(STAGE)}
 
 
-def process(project: Project, engine: Engine, report: Reporter, share: Share = WHOLE) -> ProcessEnd:
+class Follower(Protocol):
+    """Hears which segments are measured, by the keys of their commit records."""
+
+    def waiting(self, keys: Sequence[str]) -> None: ...
+
+    def measured(self, key: str, documents: int) -> None: ...
+
+
+def process(
+    project: Project, engine: Engine, report: Reporter, share: Share = WHOLE, *, follow: Follower | None = None
+) -> ProcessEnd:
     """Measure what is not measured yet, or one rank's share of it. Raises NothingDone when there is nothing to measure at all.
 
     Shares may be worked on at the same time, by any number of machines, and the same share twice.
     """
     segments = page_segments(project)
     if not segments:
-        raise NothingDone(
-            "no page has been stored yet, so there is nothing to process", hint="run corpus crawl or corpus ingest first"
-        )
+        raise nothing_to_process(project)
     settings = map_settings(project)
     mine = [segment for segment in segments if share.mine(_place(segment))]
     with stage_lock(project.layout.locks, "process", shared=not share.whole):
@@ -110,16 +120,19 @@ def process(project: Project, engine: Engine, report: Reporter, share: Share = W
         have = map_records(project)
         tasks = _unmeasured(project, mine, settings, have)
         report("process", segments=len(mine), to_measure=len(tasks))
+        if follow is not None:
+            follow.waiting([_record_key(task.segment) for task in tasks])
         if tasks:
             open_sources(settings.sources)  # a list or model that cannot be read stops here, not in a worker
         for task in tasks:
             stale = have.get(_place(task.segment))
             if stale is not None:
                 project.commits.drop(STAGE, stale.key)
-        _run(project, engine, tasks, report, lambda: _unmeasured(project, mine, settings, map_records(project)))
+        _run(project, engine, tasks, report, follow, lambda: _unmeasured(project, mine, settings, map_records(project)))
     records = map_records(project)
     if share.whole:
         warn_idle_lists(records.values(), report)
+        note_unsealed(project, report)
     poisoned = poisoned_by_segment(project)
     return ProcessEnd(
         len(mine), len(tasks), sum(record.rows["documents"] for place, record in records.items() if share.mine(place)),
@@ -129,6 +142,10 @@ def process(project: Project, engine: Engine, report: Reporter, share: Share = W
 
 def _place(segment: SegmentInfo) -> str:
     return f"{segment.crawl_id}/{segment.name}"
+
+
+def _record_key(segment: SegmentInfo) -> str:
+    return segment_key("pages", segment.crawl_id, segment.file)
 
 
 def _unmeasured(
@@ -147,18 +164,27 @@ def _unmeasured(
     return tasks
 
 
-def _run(project: Project, engine: Engine, tasks: Sequence[MapTask], report: Reporter, due: Callable[[], list[MapTask]]) -> None:
+def _run(
+    project: Project,
+    engine: Engine,
+    tasks: Sequence[MapTask],
+    report: Reporter,
+    follow: Follower | None,
+    due: Callable[[], list[MapTask]],
+) -> None:
     """Measure; where workers died, write down which pages it was, and measure what is `due` then."""
     done = verdicts = 0
     (project.layout.local / "probe").mkdir(parents=True, exist_ok=True)
     while tasks:
         by_key = {task.key: task for task in tasks}
         crashed: list[tuple[MapTask, bool]] = []
-        for outcome in engine.run("corpus.app.process:measure", [Task(key, task) for key, task in by_key.items()]):
+        for outcome in engine.run("corpus.app.process:measure", [Task(key, task, (task.note,)) for key, task in by_key.items()]):
             match outcome:
-                case Done(value=record):
+                case Done(key=key, value=record):
                     project.commits.put(record)
                     done += 1
+                    if follow is not None:
+                        follow.measured(_record_key(by_key[key].segment), int(record.rows["documents"]))
                     report("progress", measured=done, of=max(done, len(tasks)))
                 case Crashed(key=key, overran=overran):
                     crashed.append((by_key[key], overran))
@@ -193,7 +219,7 @@ def _probed(project: Project, engine: Engine, task: MapTask) -> str:
     probe = project.layout.local / "probe" / f"{task.segment.name}.txt"
     probe.unlink(missing_ok=True)
     probed = replace(task, note=f"{task.note}.probe", probe=str(probe))
-    outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed)])))
+    outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed, (probed.note, probed.probe))])))
     digest = probe.read_text("ascii").strip() if probe.exists() else ""
     probe.unlink(missing_ok=True)
     return "" if isinstance(outcome, Done) else digest

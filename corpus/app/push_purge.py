@@ -87,6 +87,7 @@ def purge(project: Project, hub: Hub, *, release: str, at: float, check: Callabl
     proof = {
         "schema": 1, "kind": "purge", "repo": hub.repo, "release": release, "at": at, "commit": commit, "files_read_back": check(commit),
         "refs": wanted["refs"], "large": wanted["large"],
+        "now": {"revisions": len(planned.revisions), "refs": len(planned.refs), "large": len(planned.large)},
         "revisions": {
             revision: {"ref": wanted["revisions"][revision]["ref"], "asked": [{"what": a.what, "status": a.status} for a in answers]}
             for revision, answers in asked.items()

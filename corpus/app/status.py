@@ -6,20 +6,19 @@ Whoever has one more number worth a line in `corpus status` and on the status pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
-from corpus.app import crawl_facts, freshness
+from corpus.app import crawl_facts, fleet_status, freshness
 from corpus.app.frontier_files import read_all
-from corpus.app.frontier_view import tally
+from corpus.app.frontier_view import parked_hosts
 from corpus.app.orders import Orders, described
 from corpus.app.process import map_records
 from corpus.app.project import Project
 from corpus.app.release import releases
 from corpus.app.segments import page_segments
+from corpus.app.url_states import states
 from corpus.store.locks import holder
 
-PARKED_SHOWN = 50
 ORDERS_SHOWN = 20
 Facts = Callable[[Project], Iterable[tuple[str, str]]]
 
@@ -35,25 +34,19 @@ def orders_in_force(project: Project) -> Iterable[tuple[str, str]]:
     return [("order", words) for words in (*described(orders.standing), *shown)]
 
 
-FACTS: list[Facts] = [orders_in_force, freshness.facts, crawl_facts.facts]
+FACTS: list[Facts] = [orders_in_force, fleet_status.facts, freshness.facts, crawl_facts.facts]
 """Each gives (name, words) pairs; they are shown in this order, as they are."""
 
 
 def status(project: Project) -> dict[str, Any]:
     """Counts by state and reason, parked hosts with their reason, who holds the folder, and whatever `FACTS` adds."""
     hosts: dict[tuple[str, str], int] = {}
-    parked: list[dict[str, Any]] = []
-    for host, state, reason, queued, next_contact in read_all(
-        project.layout, "SELECT host, state, reason, queued, next_contact FROM hosts"
-    ):
+    for state, reason in read_all(project.layout, "SELECT state, reason FROM hosts"):
         hosts[state, reason] = hosts.get((state, reason), 0) + 1
-        if state == "parked" and len(parked) < PARKED_SHOWN:
-            at = datetime.fromtimestamp(next_contact, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            parked.append({"host": host, "reason": reason, "queued": queued, "next_contact": at})
     return {
-        "urls": _rows(tally(project)),
+        "urls": _rows(states(project)),
         "hosts": _rows(hosts),
-        "parked": sorted(parked, key=lambda row: str(row["host"])),
+        "parked": parked_hosts(project),
         "segments": len(page_segments(project)),
         "measured": len(map_records(project)),
         "releases": [name for name, _ in releases(project)],

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from corpus.app.fleet_status import numbers
 from corpus.app.frontier_files import file_at
 from corpus.app.funnel import whole_funnel
 from corpus.app.project import Project
@@ -22,10 +23,11 @@ from corpus.app.sample import sample
 from corpus.app.status import status
 from corpus.app.views import Views
 from corpus.app.why import why
-from corpus.errors import CorpusError
+from corpus.errors import CorpusError, StoreError
 from corpus.model import FunnelStep
 from corpus.observe.live import Live
 from corpus.observe.live_file import read_live, read_series
+from corpus.observe.metrics import FleetNumbers
 from corpus.store.locks import holder
 from corpus.url.partition import PARTITION_FILES
 
@@ -55,7 +57,8 @@ class Rows:
 class Kept:
     """Answers by question, each good for a while."""
 
-    _answers: dict[str, tuple[float, Any]] = field(default_factory=dict)
+    _answers: dict[str, tuple[float, Any, float]] = field(default_factory=dict)
+    """(good until, the answer, when it was found)"""
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
 
     def get(self, question: str, ask: Callable[[], _T], *, least_s: float = MOMENT_S, most_s: float = OLDEST_S) -> _T:
@@ -63,14 +66,19 @@ class Kept:
         if len(self._answers) > KEPT_MAX:
             self._answers.clear()
         with self._locks.setdefault(question, threading.Lock()):
-            until, answer = self._answers.get(question, (0.0, None))
+            until, answer, _ = self._answers.get(question, (0.0, None, 0.0))
             began = time.monotonic()
             if began < until:
                 return answer  # type: ignore[no-any-return]
             fresh = ask()
             ended = time.monotonic()
-            self._answers[question] = (ended + min(max(least_s, COSTS * (ended - began)), most_s), fresh)
+            self._answers[question] = (ended + min(max(least_s, COSTS * (ended - began)), most_s), fresh, began)
             return fresh
+
+    def age_s(self, question: str) -> float:
+        """How old the kept answer is; 0 without one."""
+        found = self._answers.get(question)
+        return time.monotonic() - found[2] if found is not None else 0.0
 
 
 class Look:
@@ -100,6 +108,17 @@ class Look:
         """The stage that holds the folder now, or empty."""
         locks = self.project.layout.locks
         return next((stage for stage in ("crawl", "process", "export") if holder(locks / f"{stage}.lock") is not None), "")
+
+    def fleet(self) -> FleetNumbers | None:
+        """The run that many machines share, some moments old; None without one, or while its server does not answer."""
+
+        def ask() -> FleetNumbers | None:
+            try:
+                return numbers(self.project)
+            except StoreError:
+                return None
+
+        return self.kept.get("fleet", ask, least_s=1.0)
 
     def status(self) -> dict[str, Any]:
         return self.kept.get("status", lambda: status(self.project), least_s=2.0)

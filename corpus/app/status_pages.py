@@ -134,6 +134,9 @@ def _figures(live: Live, running: bool) -> Iterator[tuple[str, str, str]]:
         yield "hosts", count(sum(n for _, n in states)), ", ".join(f"{n} {state}" for state, n in states if n)
     yield "refused", count(sum(live.refused.values())), "sites said no"
     yield "errors", count(sum(live.failed.values())), f"{count(sum(live.retried.values()))} asked again"
+    if live.waiting_limit and (live.processed_segments or live.waiting_segments):
+        waits = f"{live.waiting_segments} archives ({size(live.waiting_bytes)} of {size(live.waiting_limit)}) wait"
+        yield "processed", size(live.processed_bytes), f"in {live.processed_segments} archives; {waits}"
     if live.eta_s is not None and running:
         yield "ends in", duration(live.eta_s), live.bound
     yield "loop lag", f"{live.lag_ms:.0f} ms", "99th percentile"

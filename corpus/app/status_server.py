@@ -177,7 +177,14 @@ class StatusServer:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         def text() -> str:
-            return exposition(self._look.live(), self._look.funnel(), running=self._look.running() == "crawl", now=time.time())
+            return exposition(
+                self._look.live(),
+                self._look.funnel(),
+                running=self._look.running() == "crawl",
+                now=time.time(),
+                steps_age_s=self._look.kept.age_s("funnel"),
+                fleet=self._look.fleet(),
+            )
 
         return web.Response(
             body=(await self._ask(text)).encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}

@@ -16,6 +16,7 @@ from corpus.app.frontier_files import read_all
 from corpus.app.frontier_view import host_row, url_row, versions
 from corpus.app.project import Project
 from corpus.app.release import releases, shard_files
+from corpus.app.url_states import measured_segments, state_of
 from corpus.app.views import Views
 from corpus.errors import UsageError
 from corpus.model import Consent
@@ -64,7 +65,7 @@ def why(project: Project, name: str) -> dict[str, Any]:
         "step": step,
         "reason": reason,
         "sentence": _sentence(url, row, latest, consent, verdict, reason),
-        "state": row["state"] if row else ("parsed" if rows else None),
+        "state": state_of(row, measured_segments(project)) if row else ("parsed" if rows else None),
         "next_at": _next_at(project, row),
         "attempts": row["attempts"] if row else 0,
         "discovery": _discovery(project, row),
@@ -142,7 +143,9 @@ def _verdict(
         return REASONS[reason].step, reason, REASONS[reason].verdict
     if latest is not None:
         outcome = str(latest["outcome"])
-        return ("export", "undecided", "pending") if outcome == "ok" else (REASONS[outcome].step, outcome, REASONS[outcome].verdict)
+        return (
+            ("export", "undecided", "pending") if outcome == "ok" else (REASONS[outcome].step, outcome, REASONS[outcome].verdict)
+        )
     if row is None:
         return "scope", "", "unknown"
     state, reason = str(row["state"]), str(row["reason"] or "")

@@ -90,7 +90,8 @@ def render(told: dict[str, Any]) -> str:
     if quiet["judged"]:
         lines.append(
             f"  say nothing about training: {quiet['nothing']['hosts']} hosts ({quiet['nothing']['pages']} pages) · refuse it: "
-            f"{quiet['no']['hosts']} ({quiet['no']['pages']}) · refuse us: {quiet['no_access']['hosts']} ({quiet['no_access']['pages']})"
+            f"{quiet['no']['hosts']} ({quiet['no']['pages']}), for some paths: {quiet['no_in_part']['hosts']} "
+            f"({quiet['no_in_part']['pages']}) · refuse us: {quiet['no_access']['hosts']} ({quiet['no_access']['pages']})"
             f" · allow it: {quiet['yes']['hosts']} ({quiet['yes']['pages']})"
         )
     if quiet["not_asked"]:

@@ -56,4 +56,12 @@ def command(config: Config, dry_run: bool, purge_history: bool, as_json: bool) -
 def _purged(purge: dict[str, Any], *, dry_run: bool) -> str:
     refs = f", {len(purge['refs'])} refs ({', '.join(purge['refs'])})" if purge["refs"] else ""
     what = f"{len(purge['revisions'])} earlier revisions, {len(purge['large'])} large files{refs}"
-    return f"would purge {what}" if dry_run else f"purged {what}: asked for, and gone; proof {purge['proof']}"
+    if dry_run:
+        return f"would purge {what}"
+    now = purge["now"]
+    done = (
+        f"{now['revisions']} earlier revisions, {now['large']} large files, {now['refs']} refs"
+        if any(now.values())
+        else "nothing new"
+    )
+    return f"purged {done}; of all purges of this repository, {what}: asked for, and gone; proof {purge['proof']}"

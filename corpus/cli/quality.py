@@ -55,8 +55,10 @@ def train(positives: tuple[Path, ...], negatives: tuple[Path, ...], out: Path, q
     from corpus.filter.quality import train as train_model
 
     done = train_model(positives, negatives, out, quantile=quantile)
+    for warning in done.warnings():
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
-        emit(asdict(done))
+        emit({**asdict(done), "warnings": done.warnings()})
         return 0
     click.echo(f"{done.model}: sha256 {done.digest}, learned from {done.positives} wanted texts and {done.negatives} of the pool")
     click.echo(f"held back: keeps {done.kept_of_positives:.1%} of the wanted and {done.kept_of_negatives:.1%} of the pool")

@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from corpus.config import sense
 from corpus.config.load import ConfigError, Problem, load_config
-from corpus.config.tree import Config, leaves
+from corpus.config.tree import Config
 from corpus.errors import CorpusError
+from corpus.store.settings import EngineSettings
 from corpus.url.canonical import canonical_url
 from corpus.url.scope import UrlScope
 
 if TYPE_CHECKING:
     from corpus.filter.policy import Policy
+    from corpus.filter.policy_file import Known
 
-NOT_YET: dict[str, str] = {
-    "engine.address": "runs the local engine",
-}
-"""Keys whose other values this version cannot honour, and what it does instead: refused, never silently ignored."""
+_RAY_ADDRESS = re.compile(r"auto|\[?[A-Za-z0-9._:-]+\]?:[0-9]{1,5}")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-DELAY_FLOOR_S = 1.0
-"""Below this a pace is accepted only towards addresses we own (`allow_private`) or hosts that agreed (`trusted`)."""
 
 
 def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Problem]:
@@ -40,16 +38,17 @@ def problems(config: Config, *, fetching: bool, deep: bool = False) -> list[Prob
     found: list[tuple[str, str, str]] = []
     if fetching:
         first = [*(located(config, *fault) for fault in _identity(config)), *_seeds(config)]
-        found += _scope(config) + _pace(config)
+        given = seed_lines(config)[0]
+        found += sense.scope(config) + sense.pace(config, given) + sense.private_seeds(config, given)
     found += (
-        _networks(config)
+        sense.too_small(config)
+        + _networks(config)
         + _filters(config, deep)
         + _dedup(config)
         + _recrawl(config)
         + _files(config)
         + _publish(config)
         + _elsewhere(config)
-        + _not_yet(config)
     )
     return first + [located(config, key, message, hint) for key, message, hint in found]
 
@@ -59,9 +58,8 @@ def load_checked(path: str, overrides: Sequence[str], *, fetching: bool, deep: b
     try:
         config = load_config(path, overrides=overrides)
     except ConfigError as error:
-        told = {problem.key for problem in error.problems}
         more = problems(error.rest, fetching=fetching, deep=deep) if error.rest is not None else []
-        raise ConfigError([*error.problems, *(p for p in more if p.key not in told)], error.rest) from None
+        raise ConfigError([*error.problems, *(p for p in more if p.key not in error.left_out)], error.rest) from None
     return require(config, fetching=fetching, deep=deep)
 
 
@@ -137,26 +135,6 @@ def _seeds(config: Config) -> list[Problem]:
     return found
 
 
-def _scope(config: Config) -> list[tuple[str, str, str]]:
-    crawl = config.crawl
-    if crawl.scope.any and crawl.max_pages is None and crawl.max_bytes is None and crawl.max_time is None:
-        return [("crawl.scope.any", "the whole web without a budget", "set crawl.max_pages, max_bytes or max_time")]
-    return []
-
-
-def _pace(config: Config) -> list[tuple[str, str, str]]:
-    crawl = config.crawl
-    if crawl.delay >= DELAY_FLOOR_S or crawl.allow_private:
-        return []
-    hosts = {urlsplit(url).hostname for url in seed_lines(config)[0]}
-    if hosts <= {trusted.host for trusted in crawl.trusted}:
-        return []
-    hint = "use at least 1s, or list the hosts that agreed under crawl.trusted, or your own network under crawl.allow_private"
-    return [
-        ("crawl.delay", f"{crawl.delay:g}s is below the floor of {DELAY_FLOOR_S:g}s for hosts that did not agree to it", hint)
-    ]
-
-
 def _networks(config: Config) -> list[tuple[str, str, str]]:
     found = []
     for cidr in config.crawl.allow_private:
@@ -178,7 +156,7 @@ def _networks(config: Config) -> list[tuple[str, str, str]]:
 
 def _filters(config: Config, deep: bool) -> list[tuple[str, str, str]]:
     from corpus.filter.language import normalise_language
-    from corpus.filter.sources import Sources, open_sources
+    from corpus.filter.sources import Sources
 
     found = []
     for language in config.corpus.languages:
@@ -186,31 +164,46 @@ def _filters(config: Config, deep: bool) -> list[tuple[str, str, str]]:
             normalise_language(language)
         except ValueError as error:
             found.append(("corpus.languages", str(error), ""))
-    try:
-        sources = Sources.of(config.filter, config.base)
-        sources.look()
-        if deep:
-            open_sources(sources)
-    except CorpusError as error:
-        key, _, where = error.where.partition(": ")
+    for fault in Sources.of(config.filter, config.base).faults(deep=deep):
+        key, _, where = fault.where.partition(": ")
         known = key if key.startswith("filter.") else "filter"
-        return [*found, (known, f"{where or error.where}: {error.what}".removeprefix(": "), error.hint)]
-    try:
-        configured_policy(config)
-    except CorpusError as error:
-        found.append(("filter.policy", str(error.what), error.hint))
-    return found
+        found.append((known, f"{where or fault.where}: {fault.what}".removeprefix(": "), fault.hint))
+    if any(key == "filter.rules" for key, _, _ in found):
+        return found  # a policy may speak of what they would measure
+    return found + _policy(config)
+
+
+def _policy(config: Config) -> list[tuple[str, str, str]]:
+    """Every mistake of the policy file, and one that would decide nothing."""
+    from corpus.filter.policy_file import policy_faults
+
+    faults = policy_faults(policy_name(config), _known_signals(config))
+    if faults:
+        own = "filter.policy"
+        return [(own, str(fault.what) if fault.where == own else f"{fault.where}: {fault.what}", fault.hint) for fault in faults]
+    policy = configured_policy(config)
+    if not policy.rules and not policy.cut:
+        said = f"{policy_name(config)}: no rule and nothing to cut in it, so everything would be kept"
+        return [
+            ("filter.policy", said, 'write rules, or inherit = "balanced"; "permissive" is the shipped policy that keeps most')
+        ]
+    return []
 
 
 def configured_policy(config: Config, other: str | None = None) -> Policy:
     """The policy (or another by name or file), with its signals checked against the sources that are configured. Raises UsageError."""
-    from corpus.filter.policy import load_policy
+    from corpus.filter.policy_file import read_policy
+
+    return read_policy(policy_name(config, other), _known_signals(config))
+
+
+def _known_signals(config: Config) -> Known:
+    from corpus.filter.policy_file import Known
     from corpus.filter.signals_reduced import HOST_LINES_KEY
     from corpus.filter.sources import Sources
 
     sources = Sources.of(config.filter, config.base)
-    keys = sources.keys | ({HOST_LINES_KEY} if config.filter.host_line_pages is not None else set())
-    return load_policy(policy_name(config, other), keys=keys, own=sources.own)
+    return Known(sources.own, sources.keys | ({HOST_LINES_KEY} if config.filter.host_line_pages is not None else frozenset()))
 
 
 def policy_name(config: Config, other: str | None = None) -> str:
@@ -246,11 +239,6 @@ def _recrawl(config: Config) -> list[tuple[str, str, str]]:
     return [("recrawl.min_interval", words, "lower one of them")]
 
 
-def _not_yet(config: Config) -> list[tuple[str, str, str]]:
-    given, default = leaves(config.model_dump()), leaves(Config(corpus=config.corpus).model_dump())
-    return [(key, f"this version {what}", "leave the key out") for key, what in NOT_YET.items() if given[key] != default[key]]
-
-
 def wrong_frontier(value: str) -> tuple[str, str] | None:
     """What is wrong with `store.frontier`, and what to write."""
     if value == "sqlite":
@@ -269,14 +257,28 @@ def wrong_frontier(value: str) -> tuple[str, str] | None:
     return None
 
 
+def wrong_engine(engine: EngineSettings) -> tuple[str, str, str] | None:
+    """What is wrong with how stages are to be run: (key, message, hint)."""
+    if engine.kind != "ray":
+        return ("engine.address", "only Ray has an address", 'set engine.kind = "ray"') if engine.address is not None else None
+    if find_spec("ray") is None:
+        return "engine.kind", "Ray needs another package", "pip install 'corpus[ray]'"
+    if engine.address is not None and not _RAY_ADDRESS.fullmatch(engine.address):
+        hint = (
+            'write "host:port" of its head, or "auto", and call from one of its nodes; leave it out for a cluster on this machine'
+        )
+        return "engine.address", f"not the address of a Ray cluster: {engine.address[:200]!r}", hint
+    return None
+
+
 def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
     """What only a fleet has; `open_project` refuses the same, for those who never check."""
     found = []
     found += _bucket(config)
     if wrong := wrong_frontier(config.store.frontier):
         found.append(("store.frontier", *wrong))
-    if config.engine.kind == "ray":
-        found.append(("engine.kind", "this version does not run Ray", '"local", or "rank" for a batch system'))
+    if bad := wrong_engine(config.engine):
+        found.append(bad)
     proxy = config.crawl.proxy
     if proxy is not None and (urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname):
         found.append(("crawl.proxy", f"not a proxy's URL: {proxy[:200]!r}", 'write "http://proxy.example:3128"'))

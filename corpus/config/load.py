@@ -11,6 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ class ConfigError(UsageError):
         self.problems = tuple(problems)
         self.rest = rest
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Keys that `rest` is without: what is wrong with them was said."""
+        return frozenset(
+            ".".join(takewhile(lambda part: not part.isdigit(), problem.key.split("."))) for problem in self.problems
+        )
+
     def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
         return (ConfigError, (self.problems,))
 
@@ -66,35 +74,46 @@ def load_config(
     file = Path(path)
     tree, lines = _read(file)
     origins = {key: f"{file}:{lines.get(key, 0)}" for key in leaves(tree)}
+    given: list[Problem] = []
     for name, text in sorted((os.environ if environment is None else environment).items()):
         if name.startswith(ENVIRONMENT_PREFIX):
             key = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
-            _put(tree, key, text, origins, name)
+            given += _put(tree, key, text, origins, name)
     for override in overrides:
         key, sep, text = override.partition("=")
         if not sep or not key.strip():
-            raise ConfigError([Problem("--set", 0, override, "not a setting", "write --set crawl.delay=2s")])
-        _put(tree, key.strip(), text.strip(), origins, "--set")
+            given.append(Problem("--set", 0, override, "not a setting", "write --set crawl.delay=2s"))
+        else:
+            given += _put(tree, key.strip(), text.strip(), origins, "--set")
     try:
-        config = Config.model_validate(tree)
+        config = place(Config.model_validate(tree), file.resolve().parent, origins)
     except ValidationError as error:
-        raise ConfigError(_explain(error, str(file), lines, origins), _rest(tree, error, file, origins)) from None
-    return place(config, file.resolve().parent, origins)
+        raise ConfigError([*given, *_explain(error, str(file), lines, origins)], _rest(tree, error, file, origins)) from None
+    if given:
+        raise ConfigError(given, config)
+    return config
 
 
 def _rest(tree: dict[str, Any], error: ValidationError, file: Path, origins: dict[str, str]) -> Config | None:
-    """The tree without its wrong values; None when something required is among them."""
+    """The tree without its wrong values, and with a stand-in for the name that it lacks; None where even that is no configuration."""
     for fault in error.errors(include_url=False):
         branch: Any = tree
-        *parents, last = fault["loc"][:2]  # a wrong item of a list takes its whole key along
+        *parents, last = _up_to_list(fault["loc"])
         for part in parents:
             branch = branch.get(part) if isinstance(branch, dict) else None
         if isinstance(branch, dict):
             branch.pop(last, None)
+    if isinstance(tree.setdefault("corpus", {}), dict):
+        tree["corpus"].setdefault("name", "unnamed")
     try:
         return place(Config.model_validate(tree), file.resolve().parent, origins)
     except ValidationError:
         return None
+
+
+def _up_to_list(loc: Sequence[int | str]) -> Sequence[int | str]:
+    """The part of a place that names a key: a wrong item of a list takes its whole list along."""
+    return loc[: next((n for n, part in enumerate(loc) if isinstance(part, int)), len(loc))]
 
 
 def _read(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
@@ -117,8 +136,8 @@ def _line_in(message: str) -> int:
     return int(words[words.index("line") + 1]) if "line" in words[:-1] else 0
 
 
-def _put(tree: dict[str, Any], key: str, text: str, origins: dict[str, str], origin: str) -> None:
-    """Set a dotted key. The text is a TOML value where it parses as one, else a plain string."""
+def _put(tree: dict[str, Any], key: str, text: str, origins: dict[str, str], origin: str) -> list[Problem]:
+    """Set a dotted key; what is wrong with that. The text is a TOML value where it parses as one, else a plain string."""
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -128,9 +147,10 @@ def _put(tree: dict[str, Any], key: str, text: str, origins: dict[str, str], ori
     for part in parents:
         branch = branch.setdefault(part, {})
         if not isinstance(branch, dict):
-            raise ConfigError([Problem(origin, 0, key, f"{part} is a value, not a table")])
+            return [Problem(origin, 0, key, f"{part} is a value, not a table")]
     branch[last] = value
     origins[key] = origin
+    return []
 
 
 def _explain(error: ValidationError, file: str, lines: dict[str, int], origins: dict[str, str]) -> list[Problem]:

@@ -11,7 +11,8 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -75,18 +76,40 @@ class Known:
         return kind in REDUCED_KINDS and self.keys is not None and HOST_LINES_KEY not in self.keys
 
 
-def read_policy(name_or_path: str, known: Known, *, beside: Path | None = None, depth: int = 0) -> Policy:
-    """Resolve one policy with its parents."""
-    where, text, folder = _source(name_or_path, beside)
-    if depth > _DEPTH:
-        raise UsageError(
-            "policies inherit from each other in a circle", where, "end the chain with a policy that has no `inherit`"
-        )
+def read_policy(name_or_path: str, known: Known) -> Policy:
+    """Resolve one policy with its parents. Raises UsageError: the mistake, or all of them where there are several."""
+    faults: list[UsageError] = []
+    policy = _read(name_or_path, known, faults)
+    if policy is None or len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise UsageError(f"{len(faults)} mistakes in the policy" + "".join(f"\n  {fault}" for fault in faults), faults[0].where)
+    return policy
+
+
+def policy_faults(name_or_path: str, known: Known) -> list[UsageError]:
+    """Every mistake of a policy and its parents, each with file and line."""
+    faults: list[UsageError] = []
+    _read(name_or_path, known, faults)
+    return faults
+
+
+def _read(name_or_path: str, known: Known, faults: list[UsageError], beside: Path | None = None, depth: int = 0) -> Policy | None:
+    """The policy, of which nothing may be believed once `faults` holds something."""
     try:
+        where, text, folder = _source(name_or_path, beside)
+        if depth > _DEPTH:
+            raise UsageError(
+                "policies inherit from each other in a circle", where, "end the chain with a policy that has no `inherit`"
+            )
         data = tomllib.loads(text)
+    except UsageError as error:
+        faults.append(error)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"not valid TOML: {error}", where) from error
-    return _Reader(where, text, folder, depth, known).policy(data)
+        faults.append(UsageError(f"not valid TOML: {error}", where))
+    else:
+        return _Reader(where, text, folder, depth, known, faults).policy(data)
+    return None
 
 
 def _source(name_or_path: str, beside: Path | None) -> tuple[str, str, Path | None]:
@@ -107,11 +130,18 @@ def _source(name_or_path: str, beside: Path | None) -> tuple[str, str, Path | No
 
 
 class _Reader:
-    """One file being read; it only knows where it is, to say so."""
+    """One file being read; it knows where it is, to say so, and goes on after a mistake to find the next."""
 
-    def __init__(self, where: str, text: str, folder: Path | None, depth: int, known: Known) -> None:
+    def __init__(self, where: str, text: str, folder: Path | None, depth: int, known: Known, faults: list[UsageError]) -> None:
         self._where, self._lines, self._folder, self._depth = where, text.splitlines(), folder, depth
-        self._signals = known
+        self._signals, self._faults = known, faults
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except UsageError as error:
+            self._faults.append(error)
 
     def _fail(self, what: str, table: str = "", key: str = "", hint: str = "") -> NoReturn:
         raise UsageError(what, f"{self._where}:{self._line(table, key)}", hint)
@@ -129,13 +159,16 @@ class _Reader:
                 return number
         return header
 
-    def _known(self, keys: Iterable[str], allowed: tuple[str, ...], table: str) -> None:
+    def _known(self, keys: Iterable[str], allowed: tuple[str, ...], table: str) -> bool:
+        """Note every unknown key; whether there was none."""
+        before = len(self._faults)
         for key in keys:
             if key not in allowed:
                 near = difflib.get_close_matches(key, allowed, n=1)
-                self._fail(
-                    f"unknown key {key!r}", table, key, f"did you mean {near[0]!r}?" if near else f"known: {', '.join(allowed)}"
-                )
+                with self._noting():
+                    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(allowed)}"
+                    self._fail(f"unknown key {key!r}", table, key, hint)
+        return len(self._faults) == before
 
     def policy(self, data: dict[str, Any]) -> Policy:
         self._known(data, _TOP, "")
@@ -144,46 +177,51 @@ class _Reader:
         rules: dict[str, Rule] = {}
         cut: list[str] = []
         for parent in parents:
-            inherited = read_policy(parent, self._signals, beside=self._folder, depth=self._depth + 1)
-            rules.update({rule.name: rule for rule in inherited.rules})
-            cut += inherited.cut
-        tables = data.get("rules", {})
+            inherited = _read(str(parent), self._signals, self._faults, self._folder, self._depth + 1)
+            if inherited is not None:
+                rules.update({rule.name: rule for rule in inherited.rules})
+                cut += inherited.cut
+        with self._noting():
+            self._rules(data.get("rules", {}), rules)
+        kinds = list(cut)
+        with self._noting():
+            kinds += self._cut(data.get("cut", []))
+        name = data.get("name", Path(self._where).stem)
+        return Policy(str(name), tuple(rules.values()), tuple(dict.fromkeys(kinds)), str(data.get("about", "")))
+
+    def _rules(self, tables: Any, rules: dict[str, Rule]) -> None:
+        """Lay the file's own rules over the inherited ones."""
         if not isinstance(tables, dict):
             self._fail("`rules` is not a table", "", "rules", "write [rules.NAME]")
         for name, table in tables.items():
-            rule = self._rule(name, table, rules.get(name))
-            if rule is None:
-                rules.pop(name, None)
-            else:
-                rules[name] = rule
+            with self._noting():
+                rule = self._rule(name, table, rules.get(name))
+                if rule is None:
+                    rules.pop(name, None)
+                else:
+                    rules[name] = rule
         if len(rules) > MAX_RULES:
             self._fail(f"{len(rules)} rules; at most {MAX_RULES} fit one decision", "", "rules")
-        name = data.get("name", Path(self._where).stem)
-        kinds = [*cut, *self._cut(data.get("cut", []))]
-        return Policy(str(name), tuple(rules.values()), tuple(dict.fromkeys(kinds)), str(data.get("about", "")))
 
     def _cut(self, names: Any) -> list[str]:
         if not isinstance(names, list):
             self._fail("`cut` is not a list of span kinds", "", "cut")
         kinds: list[str] = []
         for name in names:
-            if name in GROUPS:
-                kinds += GROUPS[name]
-            elif self._signals.unmeasured(name):
-                self._fail(
-                    f"spans of kind {name!r} are not measured, so nothing would be cut", "", "cut", f"set {HOST_LINES_KEY}"
-                )
-            elif name in KINDS:
-                kinds.append(name)
-            else:
-                near = difflib.get_close_matches(str(name), [*KINDS, *GROUPS], n=1)
-                self._fail(
-                    f"unknown span kind {name!r}",
-                    "",
-                    "cut",
-                    f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*KINDS, *GROUPS])}",
-                )
+            with self._noting():
+                kinds += self._kinds(name)
         return kinds
+
+    def _kinds(self, name: Any) -> Sequence[str]:
+        if name in GROUPS:
+            return GROUPS[name]
+        if self._signals.unmeasured(name):
+            self._fail(f"spans of kind {name!r} are not measured, so nothing would be cut", "", "cut", f"set {HOST_LINES_KEY}")
+        if name not in KINDS:
+            near = difflib.get_close_matches(str(name), [*KINDS, *GROUPS], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*KINDS, *GROUPS])}"
+            self._fail(f"unknown span kind {name!r}", "", "cut", hint)
+        return (name,)
 
     def _rule(self, name: str, table: Any, inherited: Rule | None) -> Rule | None:
         here = f"rules.{name}"
@@ -191,14 +229,17 @@ class _Reader:
             self._fail(f"rule {name!r} is not a table", "rules", name, f"write [rules.{name}]")
         if not _NAME.fullmatch(name):
             self._fail(f"rule name {name!r}", here, "", "use lower-case letters, digits, - and _")
-        self._known(table, _RULE, here)
+        clean = self._known(table, _RULE, here)
         if table.get("off") is True:
             return None
         if inherited is None and "signal" not in table:
             self._fail(f"rule {name!r} names no signal", here)
-        signal = self._signal(table["signal"], here) if "signal" in table else inherited.signal if inherited else ""
+        signal, kept = (inherited.signal, inherited.range) if inherited else ("", Range(off=True))
+        with self._noting():
+            signal = self._signal(table["signal"], here) if "signal" in table else signal
         own = {key: table[key] for key in LIMITS if key in table}
-        kept = self._range(own, here) if own or inherited is None else inherited.range
+        with self._noting():
+            kept = self._range(own, here) if own or (inherited is None and clean) else kept
         by_language = dict(inherited.by_language) if inherited else {}
         if own and inherited is not None:
             by_language = {}  # a new default replaces the old one whole: its exceptions were exceptions to another number
@@ -223,20 +264,20 @@ class _Reader:
     def _languages(self, table: dict[str, Any], here: str) -> list[tuple[str, Range]]:
         result = []
         for spelling, values in table.get("language", {}).items():
-            there = f"{here}.language.{spelling}"
-            code = self._code(spelling, there, "")
-            if not isinstance(values, dict):
-                self._fail(f"language {spelling!r} is not a table", here, "language")
-            self._known(values, (*LIMITS, "off"), there)
-            result.append(
-                (
-                    code,
-                    Range(off=True)
-                    if values.get("off") is True
-                    else self._range({k: v for k, v in values.items() if k != "off"}, there),
-                )
-            )
+            with self._noting():
+                result.append(self._language(spelling, values, here))
         return result
+
+    def _language(self, spelling: str, values: Any, here: str) -> tuple[str, Range]:
+        there = f"{here}.language.{spelling}"
+        code = self._code(spelling, there, "")
+        if not isinstance(values, dict):
+            self._fail(f"language {spelling!r} is not a table", here, "language")
+        clean = self._known(values, (*LIMITS, "off"), there)
+        own = {key: value for key, value in values.items() if key in LIMITS}
+        if values.get("off") is True or not (own or clean):
+            return code, Range(off=True)
+        return code, self._range(own, there)
 
     def _code(self, spelling: str, table: str, key: str) -> str:
         try:

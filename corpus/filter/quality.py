@@ -42,6 +42,8 @@ _TRAINING: Final = {
     "verbose": 0,
 }
 """DCLM's, but smaller vectors and table (about 40 MB in place of 800) and one seeded thread."""
+_SHARED_MAX, _APART = 0.02, 1.5
+"""More texts on both sides than this share of the smaller one, or less than so many times as many wanted ones kept, is warned about."""
 _FEWEST = 20
 """Texts of each class without which there is nothing to learn or to hold back."""
 
@@ -58,6 +60,22 @@ class Trained:
     threshold: float
     kept_of_positives: float
     kept_of_negatives: float
+    shared: int = 0
+    """Texts that stand on both sides."""
+
+    def warnings(self) -> list[str]:
+        """What makes the model worth little, in sentences."""
+        said = []
+        if self.shared > _SHARED_MAX * min(self.positives, self.negatives):
+            said.append(
+                f"{self.shared} texts are both wanted and in the pool ({self.positives} and {self.negatives}): nothing can be learned from those"
+            )
+        if self.kept_of_positives < _APART * self.kept_of_negatives:
+            said.append(
+                f"the score hardly tells the two apart: of texts held back it keeps {self.kept_of_positives:.1%} of the wanted and "
+                f"{self.kept_of_negatives:.1%} of the pool"
+            )
+        return said
 
     def rule(self) -> str:
         """The rule for a policy file."""
@@ -120,9 +138,11 @@ def train(positive: Sequence[Path], negative: Sequence[Path], out: Path, *, quan
     model.save_model(str(out))
     good, rest = (scores(texts[::_HELD_BACK], str(out)) for texts in (wanted, pool))
     threshold = round(float(np.quantile(rest, quantile, method="higher")), _PLACES)
+    shared = len(set(wanted).intersection(pool))
     done = Trained(
         str(out), hashlib.sha256(out.read_bytes()).hexdigest(), len(wanted), len(pool), quantile, threshold,
         round(float((good >= threshold).mean()), _PLACES), round(float((rest >= threshold).mean()), _PLACES),
+        shared,
     )  # fmt: skip
     out.with_name(out.name + ".json").write_text(json.dumps(asdict(done), indent=2) + "\n", "utf-8")
     return done

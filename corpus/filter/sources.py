@@ -8,14 +8,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from corpus.errors import UsageError
+from corpus.errors import CorpusError, UsageError
 from corpus.filter.decontaminate import Benchmarks, load_benchmarks
 from corpus.filter.quality import load_model, scores
 from corpus.filter.settings import FilterSettings
@@ -24,6 +26,7 @@ from corpus.filter.signals_sourced import SOURCED
 from corpus.filter.tokens import Chunk
 from corpus.filter.unigrams import Unigrams, load_unigrams
 from corpus.filter.url_lists import ADULT, UrlLists, list_files, load_url_lists
+from corpus.filter.url_lists import KEY as LISTS_KEY
 from corpus.filter.user_signals import UserSignals, load_user_signals
 
 _TYPES = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
@@ -75,15 +78,37 @@ class Sources:
         return {name: kind for user in loaded for name, kind in sorted(user.columns.items())}
 
     def look(self) -> None:
-        """Everything named is there, and the operator's functions load. Contents are read by `open_sources`. Raises UsageError."""
-        for path in self.url_lists:
-            list_files(path)
+        """Everything named is there, and the operator's functions load. Raises UsageError, the first of `faults`."""
+        for fault in self.faults():
+            raise fault
+
+    def faults(self, *, deep: bool = False) -> list[CorpusError]:
+        """What is wrong with each of them, all at once: something named is not there, or a function does not load. `deep`: contents
+        are read as well."""
         single = {"filter.unigrams": self.unigrams, "filter.quality_model": self.quality_model}
-        named = [*single.items(), *(("filter.decontaminate", path) for path in self.decontaminate)]
-        for key, file in named:
-            if file and not Path(file).is_file():
-                raise UsageError("no such file", f"{key}: {file}")
-        _ = self.own
+        named = [(key, file) for key, file in single.items() if file] + [
+            ("filter.decontaminate", path) for path in self.decontaminate
+        ]
+        looks: list[Callable[[], object]] = [partial(list_files, path) for path in self.url_lists]
+        looks += [partial(_must_be_there, key, file) for key, file in named]
+        looks += [partial(load_user_signals, (rule,), self.base) for rule in self.rules]
+        found = _raised(looks)
+        if deep:  # each alone, less what is missing anyway
+            places = {fault.where for fault in found}
+            alone = [
+                *(replace(_NONE, url_lists=(path,)) for path in self.url_lists if f"{LISTS_KEY}: {path}" not in places),
+                *(replace(_NONE, decontaminate=(f,)) for f in self.decontaminate if f"filter.decontaminate: {f}" not in places),
+                *(replace(_NONE, unigrams=f) for f in [self.unigrams] if f and f"filter.unigrams: {f}" not in places),
+                *(
+                    replace(_NONE, quality_model=f)
+                    for f in [self.quality_model]
+                    if f and f"filter.quality_model: {f}" not in places
+                ),
+            ]
+            found += _raised([partial(open_sources, source) for source in alone])
+        if not found:  # and together: two lists of one name, two functions of one column
+            found = _raised([partial(open_sources, self) if deep else lambda: self.own])
+        return found
 
     def inputs(self) -> dict[str, str]:
         """Digest of everything configured, for a stage key: contents, and the names that reach a column."""
@@ -106,6 +131,25 @@ class Sources:
         whole = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         model = {"quality_model": str(facts["quality_model"])} if self.quality_model else {}
         return {"sources": whole, **model}
+
+
+_NONE: Final = Sources()
+
+
+def _must_be_there(key: str, file: str) -> None:
+    if not Path(file).is_file():
+        raise UsageError("no such file", f"{key}: {file}")
+
+
+def _raised(calls: Iterable[Callable[[], object]]) -> list[CorpusError]:
+    """What each of them raises."""
+    found = []
+    for call in calls:
+        try:
+            call()
+        except CorpusError as error:
+            found.append(error)
+    return found
 
 
 def _digest(path: Path) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus.observe.live import Live
-from corpus.observe.terminal import host_counts
+from corpus.observe.terminal import host_counts, processing_words
 from corpus.observe.words import count, duration, printable, rate, size
 
 KEYS = "Ctrl-C drains (ends within 10 s, the same command resumes), twice stops at once · corpus ctl pause, slow, block, budget"
@@ -77,6 +77,8 @@ def _rows(live: Live) -> Iterator[tuple[str, str, str]]:
         yield "slowest", " · ".join(f"{host} {latency:.1f} s (gap {gap:.1f} s)" for host, latency, gap in live.slowest), ""
     if live.failing:
         yield "failing", " · ".join(f"{host} {n} ({reason})" for host, n, reason in live.failing), "yellow"
+    if live.waiting_limit and (live.processed_segments or live.waiting_segments):
+        yield "process", processing_words(live), "yellow" if live.held else ""
     for order in live.orders:
         yield "order", order, "yellow"
     for name, value in live.facts.items():

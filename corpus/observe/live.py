@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from corpus.observe.words import size
+
 HOST_STATES = ("active", "waiting", "backing-off", "parked", "new", "blocked", "retired")
 
 
@@ -35,7 +37,8 @@ class Live:
     """Hosts with something to ask for, by state; parked ones by the frontier's account."""
     parked: dict[str, int] = field(default_factory=dict)
     frontier: dict[str, int] = field(default_factory=dict)
-    """Known pages by state, of all runs."""
+    """Known pages by state, of all runs, as they were at `frontier_at` (epoch seconds): counting them costs a query."""
+    frontier_at: float = 0.0
     statuses: dict[str, int] = field(default_factory=dict)
     """Answers by status class (`2xx` … `failed`)."""
     refused: dict[str, int] = field(default_factory=dict)
@@ -61,6 +64,16 @@ class Live:
     lag_ms: float = 0.0
     """Loop lag, p99 of the worst fetch process."""
     commit_s: float = 0.0
+    processed_segments: int = 0
+    """Archives that were processed while the crawl went on, and their bytes."""
+    processed_bytes: int = 0
+    waiting_segments: int = 0
+    """Archives that wait for it, and their bytes."""
+    waiting_bytes: int = 0
+    waiting_limit: int = 0
+    """So many bytes may wait (`engine.backlog`); 0: nothing is processed beside this crawl."""
+    held: bool = False
+    """Fetch waits for processing."""
     orders: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     """More rows for `status`, by name: whoever has a number worth showing adds it here."""
@@ -86,6 +99,8 @@ class Live:
             "queued": self.frontier.get("queued", 0),
             "refused": sum(self.refused.values()),
             "failed": sum(self.failed.values()),
+            **({"processed_bytes": self.processed_bytes, "waiting_bytes": self.waiting_bytes} if self.waiting_limit else {}),
+            **({"held": True} if self.held else {}),
         }
 
 
@@ -101,6 +116,11 @@ def why_stalled(live: Live, quiet_s: float, *, after_s: float = 20.0) -> str:
     """
     if live.paused:
         return "paused by the operator; corpus ctl resume lets it go on"
+    if live.held:
+        return (
+            f"fetch waits for processing: {size(live.waiting_bytes)} in {live.waiting_segments} archives are not processed yet, and "
+            f"engine.backlog is {size(live.waiting_limit)}"
+        )
     if quiet_s < after_s:
         return ""
     since = f"nothing was asked for {quiet_s:.0f} s: "

@@ -5,7 +5,7 @@ Counters are those of the newest run and start at nothing with each; a scraper t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corpus.model import FUNNEL_STAGES, FunnelStep, UrlState
@@ -42,7 +42,10 @@ METRICS: dict[str, Metric] = {
         Metric("corpus_fetch_total", "counter", "Answers by status class.", (("status_class", STATUS_CLASSES),)),
         Metric("corpus_bytes_total", "counter", "Bytes received on the wire."),
         Metric("corpus_hosts", "gauge", "Hosts with something to ask for, by state.", (("state", HOST_STATES),)),
-        Metric("corpus_frontier_urls", "gauge", "Known pages by state, of all runs.", (("state", STATES),)),
+        Metric("corpus_frontier_urls", "gauge", "Known pages by state, of all runs, corpus_frontier_age_seconds old; what was measured since it was fetched counts as fetched here.",
+               (("state", STATES),)),
+        Metric("corpus_frontier_age_seconds", "gauge", "Age of corpus_frontier_urls: the frontier is counted more seldom than pages."),
+        Metric("corpus_docs_age_seconds", "gauge", "Age of corpus_docs_total."),
         Metric("corpus_denied_total", "counter", "URLs refused, by the rule that refused them.", (("rule", RULES),)),
         Metric("corpus_errors_total", "counter", "URLs given up, by class.", (("class", CLASSES),)),
         Metric("corpus_retries_total", "counter", "Contacts to be made again, by class.", (("class", CLASSES),)),
@@ -53,17 +56,38 @@ METRICS: dict[str, Metric] = {
         Metric("corpus_eta_seconds", "gauge", "Time until the bound that ends the crawl, where one is known."),
         Metric("corpus_loop_lag_seconds", "gauge", "Event loop lag, 99th percentile of the last minute, worst process."),
         Metric("corpus_commit_seconds", "gauge", "How long the last group commit took."),
+        Metric("corpus_processed_bytes_total", "counter", "Bytes of archives processed while the crawl went on."),
+        Metric("corpus_process_waiting_bytes", "gauge", "Bytes of archives that wait for processing while the crawl goes on."),
+        Metric("corpus_fetch_held", "gauge", "1 while fetch waits for processing."),
+        Metric("corpus_fleet_workers", "gauge", "Workers that share the run that is on; absent without one."),
+        Metric("corpus_fleet_partition_files", "gauge", "Partition files, of 16, that a worker is at work on."),
+        Metric("corpus_fleet_pages_total", "counter", "Pages stored by all workers of the run."),
+        Metric("corpus_fleet_orders_behind", "gauge", "Orders that the slowest worker has not read; it asks nobody meanwhile."),
     )
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNumbers:
+    """A run that many machines share: workers there, partition files they own, pages of all of them, orders that the slowest
+    reader has not read."""
+
+    workers: int
+    files: int
+    pages: int
+    behind: int
+
 
 Sample = tuple[str, tuple[str, ...], float]
 """(metric, label values, value)"""
 
 
-def exposition(live: Live | None, steps: Sequence[FunnelStep], *, running: bool, now: float) -> str:
+def exposition(
+    live: Live | None, steps: Sequence[FunnelStep], *, running: bool, now: float, steps_age_s: float = 0.0, fleet: FleetNumbers | None = None
+) -> str:  # fmt: skip
     """The text format 0.0.4. `live` None: no run has left numbers."""
     by_name: dict[str, list[Sample]] = {}
-    for sample in (*_samples(live, running, now), *_documents(steps)):
+    for sample in (*_samples(live, running, now), *_documents(steps, steps_age_s), *_fleet(fleet)):
         by_name.setdefault(sample[0], []).append(sample)
     lines = []
     for name, metric in METRICS.items():
@@ -88,6 +112,9 @@ def _samples(live: Live | None, running: bool, now: float) -> Iterator[Sample]:
     yield "corpus_bytes_total", (), live.bytes_wire
     yield "corpus_loop_lag_seconds", (), live.lag_ms / 1000
     yield "corpus_commit_seconds", (), live.commit_s
+    yield "corpus_processed_bytes_total", (), live.processed_bytes
+    yield "corpus_process_waiting_bytes", (), live.waiting_bytes
+    yield "corpus_fetch_held", (), float(live.held and running)
     if live.eta_s is not None and running:
         yield "corpus_eta_seconds", (), live.eta_s
     hosts = dict(live.hosts) if running else {}
@@ -96,6 +123,8 @@ def _samples(live: Live | None, running: bool, now: float) -> Iterator[Sample]:
     yield from _labelled("corpus_fetch_total", live.statuses)
     yield from _labelled("corpus_hosts", hosts)
     yield from _labelled("corpus_frontier_urls", live.frontier)
+    if live.frontier_at:
+        yield "corpus_frontier_age_seconds", (), max(now - live.frontier_at, 0.0)
     yield from _labelled("corpus_denied_total", live.refused)
     yield from _labelled("corpus_errors_total", live.failed)
     yield from _labelled("corpus_retries_total", live.retried)
@@ -111,10 +140,20 @@ def _labelled(name: str, counts: Mapping[str, int]) -> Iterator[Sample]:
     yield name, (OTHER,), sum(n for value, n in counts.items() if value not in known)
 
 
-def _documents(steps: Iterable[FunnelStep]) -> Iterator[Sample]:
+def _documents(steps: Sequence[FunnelStep], age_s: float) -> Iterator[Sample]:
+    if steps:
+        yield "corpus_docs_age_seconds", (), age_s
     for step in steps:
         yield "corpus_docs_total", (step.stage, "kept"), step.n_out
         yield "corpus_docs_total", (step.stage, "dropped"), step.n_in - step.n_out
+
+
+def _fleet(fleet: FleetNumbers | None) -> Iterator[Sample]:
+    if fleet is not None:
+        yield "corpus_fleet_workers", (), fleet.workers
+        yield "corpus_fleet_partition_files", (), fleet.files
+        yield "corpus_fleet_pages_total", (), fleet.pages
+        yield "corpus_fleet_orders_behind", (), fleet.behind
 
 
 def _escaped(value: str) -> str:

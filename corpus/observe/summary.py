@@ -46,6 +46,8 @@ class Summary:
     fetch: FetchTotals = field(default_factory=FetchTotals)
     freshness: dict[str, Any] = field(default_factory=dict)
     """How fresh the pages probably are, once some were visited again; empty before."""
+    overlap: dict[str, Any] = field(default_factory=dict)
+    """What was processed while the crawl went on, what waited when it ended, and how long fetch was held for it; empty without."""
     cpu_s: dict[str, float] = field(default_factory=dict)
     wall_s: float = 0.0
     peak_rss_bytes: int = 0

@@ -100,6 +100,8 @@ def plain_line(live: Live) -> str:
         f"refused {count(sum(live.refused.values()))}",
         f"failed {count(sum(live.failed.values()))}",
     ]
+    if live.waiting_limit and (live.processed_segments or live.waiting_segments):
+        parts.append(processing_words(live))
     for key, used, limit in live.budget:
         parts.append(f"{100 * used / limit:.0f} % of {key}")
     if live.eta_s is not None:
@@ -107,6 +109,12 @@ def plain_line(live: Live) -> str:
     if live.stalled:
         parts.append(live.stalled)
     return printable(" \u00b7 ".join(parts), 1000)
+
+
+def processing_words(live: Live) -> str:
+    """What is processed while the crawl goes on, and what waits for it."""
+    done = f"{live.processed_segments} archives ({size(live.processed_bytes)}) processed"
+    return f"{done}, {live.waiting_segments} ({size(live.waiting_bytes)} of {size(live.waiting_limit)}) wait"
 
 
 def host_counts(live: Live) -> list[tuple[str, int]]:

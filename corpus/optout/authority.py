@@ -84,6 +84,12 @@ class AuthorityRules:
         return (self._judge or self._load()).allows(target_of(path_url))
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """A path under each pattern that some statement is limited to, sorted: where this authority may say something else than
+        at its root."""
+        return Plan.of_plain(self._unpacked()[0]).places()
+
+    @property
     def sitemaps(self) -> tuple[str, ...]:
         """Absolute URLs, in file order."""
         return tuple(self._unpacked()[1])

@@ -56,6 +56,18 @@ class Plan(NamedTuple):
     ai_txt: tuple[tuple[AiTxt, Origin], ...]
     licences: tuple[Licence, ...]
 
+    def places(self) -> tuple[str, ...]:
+        """A path under each pattern that a statement is limited to, wildcards filled in."""
+        selections = (self.selection, *(parsed.selection for parsed, _ in self.ai_txt))
+        patterns = [rule.pattern for one in selections for rule in one.rules]
+        patterns += [rule.pattern for one in selections for peer in one.peers for rule in peer.rules]
+        patterns += [rule.location for rule in self.tdm.rules]
+        patterns += [pattern for licence in self.licences for pattern, _, _ in licence.contents]
+        patterns += [word for signal in self.selection.signals if (word := signal.value.split(" ", 1)[0]).startswith("/")]
+        return tuple(
+            sorted({pattern.removesuffix("$").replace("*", "x") for pattern in patterns if pattern.startswith(("/", "*"))})
+        )
+
     def plain(self) -> tuple[Any, ...]:
         """Nested plain tuples, for marshal."""
         return (

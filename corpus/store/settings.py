@@ -33,10 +33,16 @@ class StoreSettings(Settings):
 
 class EngineSettings(Settings):
     kind: Literal["local", "ray", "rank"] = "local"
-    """`rank`: stages after the crawl run only as ranks of a batch system (`--rank R --world N`). `ray` is refused by this version."""
+    """`rank`: stages after the crawl run only as ranks of a batch system (`--rank R --world N`). `ray`: measuring, indexing and the join
+    of near-duplicates run as tasks of a Ray cluster (`corpus[ray]`)."""
     address: str | None = None
-    """Not used by this version."""
+    """`host:port` of a Ray cluster's head, or `auto`, for a caller on one of its nodes. Absent: a cluster on this machine, as long as
+    the command lasts."""
     workers: PositiveInt | None = None
-    """Absent: one per core that this process may use."""
+    """Absent: one per core that this process may use. A Ray cluster with an address has its own number."""
     memory: Bytes = 4 * 10**9
-    """For all process workers together."""
+    """For all process workers together; with Ray, for each task, which ends when it needs more."""
+    overlap: bool = True
+    """Whether `corpus run` processes sealed segments while it crawls, at a lower priority (with `kind = "local"`)."""
+    backlog: Bytes = 2 * 2**30
+    """Archives that wait for processing while the crawl goes on: at this many bytes fetch waits for it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from corpus.cli.push import _purged
 from tests.contract.test_push_hub import CARD, REPO, TOKEN, _run, hub  # noqa: F401  (the fixture)
 from tests.demo_corpus import DemoCorpus, Said, project_of
 from tests.hub_repo import MAIN, Repo, Stored
@@ -110,6 +111,10 @@ def test_a_second_purge_only_asks_again(after: Path, hub: HubStandIn) -> None:  
     assert not [line for line in hub.log if line.startswith(("DELETE", "POST")) and "paths-info" not in line]
     first, second = _proofs(after)
     assert second["revisions"] == first["revisions"]
+    assert first["now"]["revisions"] == len(first["revisions"])
+    assert set(second["now"].values()) == {0}
+    assert _purged({**first, "proof": "p"}, dry_run=False).startswith(f"purged {len(first['revisions'])} earlier revisions")
+    assert _purged({**second, "proof": "p"}, dry_run=False).startswith("purged nothing new; of all purges")
 
 
 def test_a_dry_run_says_what_would_be_forgotten(after: Path, hub: HubStandIn) -> None:  # noqa: F811

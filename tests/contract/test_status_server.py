@@ -18,7 +18,7 @@ from corpus.app.status_look import Kept, Look
 from corpus.app.status_server import StatusServer
 from corpus.model import FunnelStep
 from corpus.observe.live import Live
-from corpus.observe.metrics import METRICS, exposition
+from corpus.observe.metrics import METRICS, FleetNumbers, exposition
 from corpus.reasons import REASONS
 from tests.demo_corpus import DemoCorpus, corpus_cli
 from tests.hostile_corpus import ADDRESS, HostileCorpus, make_hostile
@@ -224,9 +224,38 @@ def test_the_number_of_series_is_bounded() -> None:
     assert many == quiet < 40 + 3 * len(REASONS)
 
 
+def test_a_fleet_is_four_numbers() -> None:
+    """Where many machines share a run: workers, files they own, pages of all, orders not read; nothing of it without one."""
+    said = exposition(None, [], running=True, now=1.0, fleet=FleetNumbers(3, 16, 70, 2))
+    for line in ("workers 3", "partition_files 16", "pages_total 70", "orders_behind 2"):
+        assert f"\ncorpus_fleet_{line}\n" in said
+    assert "corpus_fleet" not in exposition(None, [], running=True, now=1.0)
+
+
+def test_numbers_that_are_counted_seldom_say_how_old_they_are() -> None:
+    """Pages are those of this moment; the frontier and the documents were counted a while ago, and the age stands beside them."""
+    live = Live(at=99.0, pages=7, frontier={"fetched": 5}, frontier_at=40.0)
+    said = exposition(live, [FunnelStep("known", 10, 8, {"robots": 2})], running=True, now=100.0, steps_age_s=31.5)
+    for line in ("live_age_seconds 1", "pages_total 7", "frontier_age_seconds 60", "docs_age_seconds 31.5"):
+        assert f"\ncorpus_{line}\n" in said
+    kept = Kept()
+    assert kept.age_s("x") == 0.0
+    kept.get("x", lambda: time.sleep(0.02), least_s=60.0)
+    kept.get("x", lambda: None)
+    assert 0.02 <= kept.age_s("x") < 30.0
+
+
+def test_processing_beside_the_crawl_is_in_the_numbers() -> None:
+    """Bytes done, bytes that wait, and whether fetch is held for them; held is no word about a crawl that is over."""
+    live = Live(processed_bytes=10, waiting_bytes=30, waiting_limit=20, held=True)
+    for line in ("processed_bytes_total 10", "process_waiting_bytes 30", "fetch_held 1"):
+        assert f"\ncorpus_{line}\n" in exposition(live, [], running=True, now=1.0)
+    assert "\ncorpus_fetch_held 0\n" in exposition(live, [], running=False, now=1.0)
+
+
 def test_no_run_no_numbers() -> None:
     """Before the first run only what is true is said; after the last one gauges of hosts are at rest."""
-    assert set(families(None)) == {"corpus_build_info", "corpus_running", "corpus_docs_total"}
+    assert set(families(None)) == {"corpus_build_info", "corpus_running", "corpus_docs_total", "corpus_docs_age_seconds"}
     assert {s.value for s in families(LIVE, running=False)["corpus_hosts"].samples} == {0}
     assert "corpus_eta_seconds" not in families(LIVE, running=False)
 

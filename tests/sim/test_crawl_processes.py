@@ -162,3 +162,22 @@ def test_the_file_limit_is_raised_as_far_as_the_system_lets_us() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= before[1] or before[1] == resource.RLIM_INFINITY
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_few_file_handles_are_refused_at_the_start(server: tuple[SlowWeb, ServerProcess], tmp_path: Path) -> None:
+    """With 64 open files nobody is asked anything: exit 2 at once, and the hint is about the limit."""
+    web, process = server
+    folder = Folder.make(tmp_path / "corpus", process, web.seeds())
+    asked = len(process.log())
+    for verb in ("run", "crawl"):
+        few = subprocess.run(
+            ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", *folder.argv(verb)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert few.returncode == 2, few.stderr
+        assert "64 open files" in few.stderr
+        assert "ulimit -Hn" in few.stderr
+    assert len(process.log()) == asked

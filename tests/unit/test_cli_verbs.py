@@ -70,6 +70,7 @@ LINES: dict[str, Line] = {
     "simulate": lambda demo, copy, new: [
         ["simulate", "--help"],
         ["simulate", "politeness", "--help"],
+        ["simulate", "fleet", "--help"],
     ],  # their own tests run them
     "takedown": lambda demo, copy, new: [
         ["takedown", "add", "example.org", "--reason", "a request", *_c(copy)],
@@ -77,6 +78,7 @@ LINES: dict[str, Line] = {
         ["takedown", "apply", *_c(copy)],
     ],
     "diff": lambda demo, copy, new: [["diff", "v1", "v1", *_c(demo.folder)]],
+    "worker": lambda demo, copy, new: [["worker", "--help"]],  # its own tests have a server
     "push": lambda demo, copy, new: [["push", "--help"]],  # its own tests have a hub to push to
     "quality": lambda demo, copy, new: [["quality", "train", "--help"]],  # its own tests train
     "report": lambda demo, copy, new: [

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from corpus.config.check import NOT_YET, load_checked, problems, require
+from corpus.config.check import load_checked, problems, require
 from corpus.config.lines import key_lines
 from corpus.config.load import ConfigError, json_schema, load_config
 from corpus.config.load import show as render
-from corpus.config.tree import leaves
 
 GOOD = """
 [corpus]
@@ -153,16 +152,20 @@ def test_the_schema_documents_every_key() -> None:
     assert schema["additionalProperties"] is False
 
 
-def test_what_this_version_cannot_honour_is_refused(tmp_path: Path) -> None:
-    """A key that would change nothing here is a problem with its reason; its default is none."""
+def test_an_engine_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address is a Ray cluster's, and one that Ray can connect to from a node; without the package there is no such engine."""
     path = write(tmp_path, GOOD)
-    settings = [
-        'engine.address="ray://x"',
-    ]  # fmt: skip
-    found = problems(load_config(path, overrides=settings, environment={}), fetching=False)
-    assert {p.key for p in found} == {setting.split("=")[0] for setting in settings}
-    assert all("this version" in p.message for p in found)
-    assert set(NOT_YET) <= set(leaves(load_config(path, environment={}).model_dump()))
+
+    def wrong(*settings: str) -> list[str]:
+        config = load_config(path, overrides=[f"engine.{setting}" for setting in settings], environment={})
+        return [f"{p.key}: {p.message} {p.hint}" for p in problems(config, fetching=False)]
+
+    monkeypatch.setattr("corpus.config.check.find_spec", lambda name: object())
+    assert wrong("kind=ray", "address=10.0.0.7:6379") == wrong("kind=ray", "address=auto") == wrong("kind=ray") == []
+    assert "only Ray has an address" in wrong("address=auto")[0]
+    assert "not the address of a Ray cluster" in wrong("kind=ray", "address=ray://10.0.0.7:10001")[0]
+    monkeypatch.setattr("corpus.config.check.find_spec", lambda name: None)
+    assert "corpus[ray]" in wrong("kind=ray")[0]
 
 
 def test_a_root_on_s3_is_checked_without_asking_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,8 @@ NOT_RUN = {
     "corpus run -c my-corpus/corpus.toml": "asks the web; docs/first-crawl.md runs it on the bundled one",
     "pip install 'corpus[s3]'": "needs a package index",
     "corpus status --serve -c my-corpus/corpus.toml": "serves until Ctrl-C; tests/contract/test_status_server.py asks it for every page",
+    "corpus process --set engine.kind=ray --set engine.address=10.0.0.7:6379": "needs a cluster; tests/fleet/test_fleet_ray.py starts one",
+    "corpus simulate fleet": "minutes of modelling; tests/sim/test_simulate_fleet.py runs small ones",
     "corpus simulate politeness": "half a minute of modelling; tests/sim/test_simulate_politeness.py runs it",
     "corpus audit /var/log/nginx/access.log --gap 2s": "reads a web server's log; docs/operation.md runs it on two lines of one",
     "corpus push --dry-run": "needs a hub; tests/contract/test_push_hub.py pushes to a stand-in",

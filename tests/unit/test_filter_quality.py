@@ -81,3 +81,20 @@ def test_a_model_goes_into_a_folder_that_is_there(tmp_path: Path) -> None:
     said = corpus_cli("quality", "train", "--positive", text, "--negative", text, "--out", tmp_path / "none" / "q.bin")
     assert (said.code, "no such folder" in said.err) == (2, True)
     assert list(tmp_path.iterdir()) == [text]
+
+
+def test_classes_that_are_the_same_are_warned_about(tmp_path: Path) -> None:
+    """The same file on both sides, or half of it, teaches nothing: said on stderr and in the JSON; two that differ say nothing."""
+    good, pool = _texts(tmp_path / "good.txt", _GOOD, 60), _texts(tmp_path / "pool.txt", _POOL, 60)
+    same = corpus_cli("quality", "train", "--positive", good, "--negative", good, "--out", tmp_path / "same.bin", "--json")
+    assert same.code == 0
+    assert "warning: 60 texts are both wanted and in the pool" in same.err
+    assert "hardly tells the two apart" in same.err
+    assert len(same.json["warnings"]) == 2
+    half = tmp_path / "half.txt"
+    half.write_text("".join(good.read_text("utf-8").splitlines(keepends=True)[:30]) + pool.read_text("utf-8"), "utf-8")
+    told = corpus_cli("quality", "train", "--positive", good, "--negative", half, "--out", tmp_path / "half.bin")
+    assert "30 texts are both wanted" in told.err
+    apart = corpus_cli("quality", "train", "--positive", good, "--negative", pool, "--out", tmp_path / "ok.bin", "--json")
+    assert apart.json["warnings"] == []
+    assert "warning" not in apart.err

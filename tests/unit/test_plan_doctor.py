@@ -17,12 +17,16 @@ from hypothesis import strategies as st
 from corpus.app import doctor_folders, doctor_machine, doctor_network
 from corpus.app.findings import Finding
 from corpus.app.forecast import HostLoad, forecast
+from corpus.app.plan import _refuses_in_part
 from corpus.app.spending import Budget, PausableClock, budget_of
 from corpus.config.load import load_config
 from corpus.config.tree import Config
 from corpus.crawl.ports import Due, HostRow
 from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.slow import rest_s, slowed
+from corpus.model import Consent, Use
+from corpus.optout.authority import AuthorityFiles, AuthorityRules, FileState, compile_authority
+from corpus.optout.settings import OptoutSettings
 from corpus.store.control_log import ControlEntry
 from corpus.store.standing_orders import StandingOrders
 from tests.demo_corpus import DemoCorpus, corpus_cli
@@ -206,7 +210,7 @@ def test_a_fit_machine_has_no_faults(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     """A file where the folder should be: doctor ends with 1, check names the key and its line."""
-    config_of(tmp_path, seeds=["http://192.0.2.1/"])
+    config_of(tmp_path, seeds=["http://8.8.8.8/"])
     (tmp_path / "taken").write_text("x", "utf-8")
     line = ["-c", str(tmp_path / "corpus.toml"), "--set", 'store.root="taken"']
     assert corpus_cli("doctor", *line).code == 1
@@ -324,3 +328,32 @@ def test_a_slow_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for step, state in ((0.2, "warn"), (2.0, "fault")):
         monkeypatch.setattr("corpus.app.doctor_folders.time.perf_counter", lambda step=step: next(ticks) * step)
         assert state_of(list(doctor_folders.folders(config)), "store.root sync") == state
+
+
+@pytest.mark.parametrize(
+    ("robots", "tdmrep", "refuses"),
+    [
+        (b"User-agent: *\nDisallow: /admin/\n", None, False),
+        (b"User-agent: *\nContent-Usage: /art/ train-ai=n\n", None, True),
+        (b"User-agent: *\nAllow: /\n", b'[{"location": "/photos/*", "tdm-reservation": 1}]', True),
+        (b"User-agent: *\nAllow: /\n", b'[{"location": "/photos/*", "tdm-reservation": 0}]', False),
+        (b"", None, False),
+    ],
+)
+def test_a_refusal_of_a_part_is_no_silence(robots: bytes, tdmrep: bytes | None, refuses: bool) -> None:
+    """A statement limited to some path counts, whichever protocol makes it; a robots.txt that closes a path says nothing of training."""
+    files = AuthorityFiles(
+        robots=FileState("ok", 1.0, body=robots, url="http://a.test/robots.txt"),
+        tdmrep=FileState("ok", 1.0, body=tdmrep, url="http://a.test/.well-known/tdmrep.json") if tdmrep else None,
+    )
+    rules = compile_authority(files, OptoutSettings(), "CorpusBot")
+
+    class Judge:
+        def rules(self, authority: str) -> tuple[AuthorityRules, float]:
+            return rules, 1.0
+
+        def consent(self, url: str, said: list[Any]) -> tuple[Consent, float]:
+            return rules.judge(url, 1.0), 1.0
+
+    assert rules.judge("http://a.test/", 1.0).use is not Use.NO
+    assert _refuses_in_part(Judge(), "http://a.test") is refuses  # type: ignore[arg-type]
