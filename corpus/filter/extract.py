@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import Final, Literal
 
 from corpus.errors import UsageError
+from corpus.filter.blocks.extract import extract_blocks, extractor_name
 from corpus.filter.extract_fallback import fast_name, fast_text
 from corpus.filter.extract_limits import Size, size_of
 from corpus.filter.extract_meta import Metadata, metadata
@@ -22,7 +23,7 @@ from corpus.filter.textclean import clean_text, one_line
 from corpus.model import Outcome
 from corpus.page.tree import Page, parse
 
-PROFILES: Final = ("default", "fast", "precision", "recall")
+PROFILES: Final = ("default", "fast", "precision", "recall", "blocks")
 TOO_LITTLE: Final = 200
 """Characters below which a second extractor is asked; its answer counts if it is at least twice as long."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -134,6 +135,8 @@ def _main_text(page: Page, profile: str) -> tuple[str, str, Outcome]:
     size = size_of(html) if page.flattened else Size(len(html), 0, 0)
     if size.too_large:
         return "", "", Outcome.TOO_LARGE
+    if profile == "blocks":  # it looks at a page of few words a second time by itself
+        return clean_text(extract_blocks(page).text), extractor_name(), Outcome.OK
     text, name = "", fast_name()
     if profile != "fast" and not size.too_large_for_quality:
         text, name = clean_text(_quality_text(html, profile)), _quality_name()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from corpus.filter.blocks.extract import extractor_name
 from corpus.filter.consent_columns import Verdict, judge_capture
 from corpus.filter.extract import Extraction, extract_page
 from corpus.filter.language import Language, detect_languages, model_digest
@@ -73,6 +74,7 @@ class MapSettings:
             "stage_version": str(STAGE_VERSION),
             "options": self.options_digest,
             "language_model": model_digest(self.language_model),
+            **({"blocks": extractor_name()} if self.profile == "blocks" else {}),
             **self.sources.inputs(),
         }
 

@@ -10,8 +10,8 @@ from corpus.settings import Bytes, Settings
 
 
 class ExtractSettings(Settings):
-    profile: Literal["default", "fast", "precision", "recall"] = "default"
-    """`default`: trafilatura; `fast`: resiliparse; `precision`, `recall`: trafilatura's own leanings."""
+    profile: Literal["default", "fast", "precision", "recall", "blocks"] = "default"
+    """`default`: trafilatura; `fast`: resiliparse; `precision`, `recall`: trafilatura's own leanings; `blocks`: our block classifier."""
     language_model: str | None = None
     """Path of a fastText model to use in place of the vendored lid.176.ftz."""
 

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.filter.blocks.extract import extract_blocks
 from corpus.filter.extract import PROFILES, extract
-from corpus.page.tree import parse
 
 
 def bodies(test_data: Path) -> list[bytes]:
@@ -27,10 +25,7 @@ def bodies(test_data: Path) -> list[bytes]:
 def digest(read: tuple[str, bytes]) -> str:
     """SHA-256 of everything an extractor says of a page."""
     extractor, body = read
-    if extractor == "blocks":
-        said = repr(extract_blocks(parse(body, "text/html")))
-    else:
-        said = repr(astuple(extract(body, url="https://h.example.org/", profile=extractor)))
+    said = repr(astuple(extract(body, url="https://h.example.org/", profile=extractor)))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -44,7 +39,7 @@ def _same_everywhere(reads: list[tuple[str, bytes]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extractor", [*PROFILES, "blocks"])
+@pytest.mark.parametrize("extractor", PROFILES)
 def test_all_raw_pages_are_the_same_in_1_and_16_workers(test_data: Path, extractor: str) -> None:
     """Every page, one after the other here and backwards in sixteen processes: nothing raises, all bytes are equal."""
     _same_everywhere([(extractor, body) for body in bodies(test_data)])

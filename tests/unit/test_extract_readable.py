@@ -11,14 +11,11 @@ from typing import Final
 
 import pytest
 
-from corpus.filter.blocks.extract import extract_blocks
 from corpus.filter.extract import PROFILES, extract
-from corpus.page.tree import parse
 
 _SAYS = [
     f"Sentence {n} of the page says that the river was low and the old mill stood still for the {n}th summer." for n in range(8)
 ]
-EXTRACTORS: Final = (*PROFILES, "blocks")
 
 
 def _page(middle: str) -> bytes:
@@ -30,8 +27,6 @@ def _page(middle: str) -> bytes:
 
 
 def _text(extractor: str, middle: str) -> str:
-    if extractor == "blocks":
-        return extract_blocks(parse(_page(middle), "text/html")).text
     return extract(_page(middle), profile=extractor).text
 
 
@@ -159,14 +154,14 @@ KNOWN: Final[dict[tuple[str, str], str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("extractor", EXTRACTORS)
+@pytest.mark.parametrize("extractor", PROFILES)
 def test_structure_survives(extractor: str, case: str) -> None:
     """The case reads as it should, unless `KNOWN` says why not; then it does not."""
     middle, holds = CASES[case]
     assert holds(_text(extractor, middle)) == ((extractor, case) not in KNOWN)
 
 
-@pytest.mark.parametrize("extractor", EXTRACTORS)
+@pytest.mark.parametrize("extractor", PROFILES)
 def test_nothing_is_printed_twice(extractor: str) -> None:
     """A page of all cases, cards with the same link and a title that is its heading as well: no sentence comes twice."""
     text = _text(extractor, "".join(middle for middle, _ in CASES.values()).replace(_SAYS[6], "A").replace(_SAYS[7], "B"))
@@ -180,4 +175,4 @@ def test_nothing_is_printed_twice(extractor: str) -> None:
 def test_the_known_failures_are_of_cases_that_exist() -> None:
     """A renamed case does not leave its excuse behind."""
     assert {case for _, case in KNOWN} <= set(CASES)
-    assert {extractor for extractor, _ in KNOWN} <= set(EXTRACTORS)
+    assert {extractor for extractor, _ in KNOWN} <= set(PROFILES)
