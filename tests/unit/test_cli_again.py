@@ -64,7 +64,7 @@ def test_a_header_without_a_colon_is_refused() -> None:
         "store.root=s3://No-Bucket/x",
         "store.s3_region=eu-central-1",
         "store.frontier=postgresql://x",
-        "engine.kind=ray",
+        "engine.address=127.0.0.1:6379",
         'crawl.scope.domains=["not a domain"]',
         "export.tokenizer=nope.json",
         "crawl.proxy=foo",

@@ -88,7 +88,7 @@ PAINS = (
     Pain("trafilatura#589", "the crawl returns nothing, and the 403 is visible only when debugging", "each class of failure is a line of the funnel",
          ("test_a_403_is_on_the_screen",)),
     Pain("trafilatura#771", "an option makes the output vanish", "options that contradict each other are refused",
-         ("test_options_that_contradict_each_other_are_refused", "unit/test_config_load.py::test_what_this_version_cannot_honour_is_refused")),
+         ("test_options_that_contradict_each_other_are_refused", "unit/test_config_load.py::test_recrawl_intervals_that_contradict_each_other_are_a_problem")),
     Pain("datasets#7222, #7092", "columns are cast to null across files", "the schema is frozen, and other people's readers read it",
          ("contract/test_export_release.py::test_empty_and_half_empty_shards_have_the_full_schema", "interop/test_export_readers.py::test_arrow_datasets_read_all_shards")),
     Pain("huggingface_hub#3071, #4362; datasets#6257", "429 for too many commits, and no remedy", "one commit; every refusal is said with what to do; a push goes on",
