@@ -23,6 +23,11 @@ WHERE f.kind = 'page' AND f.state NOT IN ('fetched', 'not-modified') AND f.url_i
 _TAKEN_IN = """
 SELECT count(DISTINCT url_id) FROM measured_documents WHERE url_id NOT IN (SELECT url_id FROM frontier_urls)
 """
+_SKIPPED = """
+SELECT count(*) FROM urls
+WHERE kind = 'page' AND state IN ('fetched', 'not-modified') AND coalesce(near_original, '') <> '' AND coalesce(warc_file, '') = ''
+"""
+"""Copies of which nothing was stored (`crawl.near_copies = "skip"`): no later step will see them."""
 _MEASURED = "SELECT count(DISTINCT url_id) FROM measured_documents"
 
 
@@ -60,11 +65,18 @@ def _fetch_steps(project: Project, decided: int) -> list[FunnelStep]:
     total = sum(known.values()) + taken_in
     stored = total - sum(dropped.values())
     out = min(measured, decided)
-    waiting = {"unprocessed": stored - measured, "undecided": measured - out}
+    skipped = _skipped(project) if stored > measured else 0
+    waiting = {"near-copy": skipped, "unprocessed": stored - measured - skipped, "undecided": measured - out}
     return [
         FunnelStep("known", total, stored, dropped),
         FunnelStep("fetched", stored, out, {k: n for k, n in waiting.items() if n}),
     ]
+
+
+def _skipped(project: Project) -> int:
+    from corpus.app.frontier_files import read_all
+
+    return sum(int(n) for (n,) in read_all(project.layout, _SKIPPED))
 
 
 def _releases(project: Project) -> list[tuple[str, dict[str, Any]]]:

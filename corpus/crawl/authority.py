@@ -228,7 +228,8 @@ class AuthorityBook:
     def _state(self, row: AuthorityRow) -> FileState:
         body = b""
         if row.digest:
-            body = self._fresh.get(row.digest) or self._body(row.digest)
+            fresh = self._fresh.get(row.digest)  # not in the log yet; it may be empty, which is a body too
+            body = self._body(row.digest) if fresh is None else fresh
         return FileState(
             row.outcome, row.status, body, row.digest, row.read_at, row.url, row.truncated, row.detail, row.unreachable_since
         )

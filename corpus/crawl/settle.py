@@ -62,6 +62,8 @@ def answered(
     # a redirect hop that says no ends the chain too; a sitemap is no text, and the pages it names are judged themselves
     if verdict.use is Use.NO and queued.kind is Kind.PAGE:
         return _refused(queued, response, verdict.reason, verdict, archive="sealed" if seal and status < 300 else "")
+    if status == 304 and not (queued.etag or queued.last_modified):  # nobody asked whether anything had changed
+        return _again(queued, Failure.PROTOCOL, status, settings, pace_s, wall, verdict.retry_after_s)
     if status == 304:  # the kept copy's signals stand, and these are added to them
         return Outcome(_unchanged(queued, response), archive="revisit", refusals=_added(queued, response, verdict))
     if status in REDIRECTS or (300 <= status < 400 and response.header("location")):
