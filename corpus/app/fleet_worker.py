@@ -20,6 +20,7 @@ from corpus.app.fetch_process import FetchSpec
 from corpus.app.fleet_budget import PageShare, verdict
 from corpus.app.fleet_hand import Hand
 from corpus.app.fleet_open import first_in, sweep
+from corpus.app.fleet_shape import shape
 from corpus.app.fleet_share import Quiet, change
 from corpus.app.frontier_files import held_s
 from corpus.app.orders import Orders
@@ -102,7 +103,7 @@ class FleetWorker:
         fleet = Fleet(server, self._held_s, self._gap_s, lambda: newest_epoch(self._project))
         try:
             who = (socket.gethostname(), os.getpid(), self._region)
-            self._number, run = fleet.enter(self._label, who, lambda: first_in(self._project, self._report))
+            self._number, run = fleet.enter(self._label, who, lambda: first_in(self._project, self._report), shape(self._project))
             self._near = PostgresNearIndex(server, self._config.crawl.near_k)
         except BaseException:
             fleet.close()

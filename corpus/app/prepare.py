@@ -54,7 +54,9 @@ def url_rules(config: Config) -> UrlRules:
 
 
 def prepare(project: Project) -> Prepared:
-    """Make the folder fit to crawl. Raises StoreError when acknowledged bytes are missing."""
+    """Make the folder fit to crawl. Raises StoreError when acknowledged bytes are missing, Locked while another machine crawls."""
+    if project.layout.server:
+        _await_files(project)
     prepared = Prepared(recovered=recover(project) + record_unrecorded(project))
     if project.remote:
         _pass_epoch(project, newest_epoch(project))
@@ -65,7 +67,7 @@ def prepare(project: Project) -> Prepared:
         seeds = by_file.get(number, [])
         if not seeds and not file_at(project.layout, number).exists():
             continue
-        store = open_file(project.layout, number)
+        store, clean = open_file(project.layout, number), False
         try:
             store.claim("supervisor")
             clean = store.was_clean()
@@ -79,6 +81,19 @@ def prepare(project: Project) -> Prepared:
     if project.config.crawl.near_copies != "store" or prepared.pages:
         prepared.fingerprints = fingerprints(project)
     return prepared
+
+
+def _await_files(project: Project) -> None:
+    """Every partition file on a server can be had: a dead machine's leases are waited for, a living one's are respected before
+    anything of its folder is touched."""
+    for number in range(PARTITION_FILES):
+        if file_at(project.layout, number).exists():
+            store, clean = open_file(project.layout, number), False
+            try:
+                store.claim("supervisor")
+                clean = store.was_clean()
+            finally:
+                store.close(clean=clean)
 
 
 def recover(project: Project, worker: int | None = None) -> int:
@@ -116,7 +131,7 @@ def recover_worker(project: Project, worker: int) -> int:
 def _pass_epoch(project: Project, newest: int) -> None:
     """Take the epochs that name segments and logs past all that were ever recorded: a frontier that was lost begins at 1 again."""
     for number in range(project.config.crawl.processes):
-        store = open_file(project.layout, number)
+        store, clean = open_file(project.layout, number), False
         try:
             epoch = store.claim("supervisor")
             clean = store.was_clean()

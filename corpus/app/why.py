@@ -134,7 +134,7 @@ def _verdict(
 ) -> tuple[str, str, str]:
     """(step, reason, verdict): a takedown first, then what the newest decision says, then the frontier's state."""
     down = project.control.tombstones().blocks(url=url, id=latest["id"] if latest else "")
-    if down is not None:
+    if down is not None and down.action == "takedown":
         return "takedown", "taken-down", "taken-down"
     if latest is not None and latest["stage"] is not None:
         reason = latest["reason"] or ""

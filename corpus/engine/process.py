@@ -129,7 +129,8 @@ def _importable_main() -> Any:
 
 
 def _main(target: str, packed: bytes, connection: Connection, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides what they mean, also where a whole group gets them
+        signal.signal(number, signal.SIG_IGN)
     _die_with(parent)
     module, _, name = target.partition(":")
     getattr(import_module(module), name)(pickle.loads(packed), Link(connection))

@@ -13,13 +13,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, cast
 
-from corpus.errors import Locked
+from corpus.errors import Locked, UsageError
 from corpus.store.fleet_claims import END
 from corpus.store.fleet_post import FleetPost
 from corpus.store.fleet_schema import CONTROL_CHANNEL, generation_of, open_fleet
 from corpus.store.frontier_pg_db import dial, shown, translated
 from corpus.store.frontier_pg_schema import PARENT
 
+ROOT = "store.root"
 NODE = "member "
 """What the lease of a member's partition file begins with, before its number."""
 _OPENING = 0x636F7275
@@ -108,24 +109,31 @@ class Fleet:
     def _set_generation(self, generation: int) -> None:
         self._con.execute(cast(Any, f"UPDATE {PARENT}.fleet SET generation = %s WHERE generation = 0"), (generation,))
 
-    def enter(self, crawl_id: str, who: tuple[str, int, str], prepare: Callable[[], int]) -> tuple[int, RunRow]:
+    def enter(
+        self, crawl_id: str, who: tuple[str, int, str], prepare: Callable[[], int], shape: Mapping[str, str] | None = None
+    ) -> tuple[int, RunRow]:
         """Join the run that is on, go on with one that nobody works on, or begin one. Returns (our number, the run).
 
         `who`: (host, pid, region). `prepare` is called where nobody else is there yet, and gives the number of stored pages.
-        Raises Locked while somebody who is no member (a `corpus run`) owns partition files."""
+        `shape`: what all members must agree upon, by key; `ROOT` among it is what a run keeps for good. Raises UsageError naming a
+        key that differs, Locked while somebody who is no member (a `corpus run`) owns partition files."""
+        ours = json.dumps(dict(shape or {}), sort_keys=True)
         with translated(self._where), self._con.transaction():
             self._con.execute("SELECT pg_advisory_xact_lock(%s)", (_OPENING,))
             self._lapse(self._now())
             alone = not self._count("state IN ('live', 'draining')")
-            last = self._con.execute(cast(Any, f"SELECT id, ended FROM {PARENT}.run ORDER BY id DESC LIMIT 1")).fetchone()
+            last = self._con.execute(cast(Any, f"SELECT id, ended, shape FROM {PARENT}.run ORDER BY id DESC LIMIT 1")).fetchone()
+            if last is not None:
+                _agree(json.loads(last[2]), shape or {}, alone=alone)
             if alone:
                 self._refuse_strangers()
                 stored = prepare()
                 if last is None or last[1]:
-                    sql = f"INSERT INTO {PARENT}.run (crawl_id, dealt) VALUES (%s, %s) RETURNING id"
-                    (self.run,) = self._one(sql, (crawl_id, stored))
+                    sql = f"INSERT INTO {PARENT}.run (crawl_id, dealt, shape) VALUES (%s, %s, %s) RETURNING id"
+                    (self.run,) = self._one(sql, (crawl_id, stored, ours))
                 else:
-                    (self.run,) = self._one(f"UPDATE {PARENT}.run SET dealt = %s WHERE id = %s RETURNING id", (stored, last[0]))
+                    sql = f"UPDATE {PARENT}.run SET dealt = %s, shape = %s WHERE id = %s RETURNING id"
+                    (self.run,) = self._one(sql, (stored, ours, last[0]))
             else:
                 assert last is not None, "members have a run"
                 self.run = int(last[0])
@@ -260,6 +268,17 @@ class Fleet:
         )
         row = self._one(sql, (self.run,))
         return RunRow(row[0], row[1], row[2], int(row[3]), frozenset(map(int, row[4])), float(row[5]))
+
+
+def _agree(theirs: Mapping[str, str], ours: Mapping[str, str], *, alone: bool) -> None:
+    """One crawl has one configuration while anybody works on it, and one root for ever."""
+    keys = [ROOT] if alone else sorted({*theirs, *ours})
+    for key in keys if theirs and ours else ():
+        if theirs.get(key) != ours.get(key):
+            told = "is another place than that of the other members" if key == ROOT else "is not what the other members have"
+            raise UsageError(
+                f"{key} {told}", key, "give every worker of a fleet the same configuration, and one root that all reach"
+            )
 
 
 def _member(row: Sequence[Any]) -> Member:

@@ -31,7 +31,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     (
         (f"CREATE TABLE {PARENT}.run (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, crawl_id text NOT NULL,"
         " opened timestamptz NOT NULL DEFAULT clock_timestamp(), ended text NOT NULL DEFAULT '', dealt bigint NOT NULL DEFAULT 0,"
-        " seeded smallint[] NOT NULL DEFAULT '{}') WITH (fillfactor = 20)"),
+        " seeded smallint[] NOT NULL DEFAULT '{}', shape text NOT NULL DEFAULT '{}') WITH (fillfactor = 20)"),
         (f"CREATE TABLE {PARENT}.member (id bigint GENERATED ALWAYS AS IDENTITY (START WITH {FIRST_MEMBER}) PRIMARY KEY,"
         " run bigint NOT NULL, host text NOT NULL, pid integer NOT NULL, region text NOT NULL, joined timestamptz NOT NULL,"
         " seen timestamptz NOT NULL, expires timestamptz NOT NULL, state text NOT NULL, report text NOT NULL DEFAULT '{}')"

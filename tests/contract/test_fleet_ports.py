@@ -14,7 +14,7 @@ import pytest
 from corpus.crawl.desk import Errand
 from corpus.crawl.gate import Fingerprint, Gate, NearIndex
 from corpus.crawl.ports import Inbox, OutboxRow, Request
-from corpus.errors import FenceLost, Locked, NewerSchema
+from corpus.errors import FenceLost, Locked, NewerSchema, UsageError
 from corpus.model import Failed, Failure, Kind, Response, Sighting
 from corpus.store.inbox import ObjectInbox
 from corpus.store.local_objects import LocalObjects
@@ -190,10 +190,12 @@ def database(postgres_server: Postgres) -> str:
 def join(database: str) -> Iterator[Callable[..., tuple[Fleet, int]]]:
     fleets: list[Fleet] = []
 
-    def enter(held_s: float = 30.0, stored: int = 0) -> tuple[Fleet, int]:
+    def enter(held_s: float = 30.0, stored: int = 0, **shape: str) -> tuple[Fleet, int]:
         fleet = Fleet(database, held_s, 2.0, lambda: 41)
         fleets.append(fleet)
-        number, _ = fleet.enter("2026-12", ("here", 1, "north"), lambda: stored)
+        number, _ = fleet.enter(
+            "2026-12", ("here", 1, "north"), lambda: stored, {key.replace("_", "."): value for key, value in shape.items()}
+        )
         return fleet, number
 
     yield enter
@@ -202,6 +204,22 @@ def join(database: str) -> Iterator[Callable[..., tuple[Fleet, int]]]:
 
 
 pg = pytest.mark.needs("postgres")
+
+
+@pytest.mark.needs("postgres")
+def test_members_have_one_configuration_and_one_root(join: Callable[..., tuple[Fleet, int]]) -> None:
+    """Who differs in a key is refused by its name; once all have gone a key may be another, and the root never."""
+    like: dict[str, str] = {"crawl_delay": "2s", "store.root": "here"}
+    first, number = join(**like)
+    join(**like)
+    for other, key in (({"crawl_delay": "1s"}, "crawl.delay"), ({"store.root": "there"}, "store.root")):
+        with pytest.raises(UsageError, match=key):
+            join(**like | other)
+    for gone in (number, number + 1):
+        first.leave(gone)
+    with pytest.raises(UsageError, match=r"store\.root"):
+        join(**like | {"store.root": "there"})
+    join(**like | {"crawl_delay": "1s"})
 
 
 @pg

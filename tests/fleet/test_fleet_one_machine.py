@@ -15,11 +15,11 @@ from corpus.errors import UsageError
     ("setting", "where"),
     [
         ('store.frontier="mysql://localhost/corpus"', "store.frontier"),
-        ('engine.kind="ray"', "engine.kind"),
+        ('engine.address="10.0.0.7:6379"', "engine.address"),
     ],
 )
 def test_services_of_a_fleet_are_refused_before_anything_is_written(tmp_path: Path, setting: str, where: str) -> None:
-    """Another database and Ray end with exit code 2, the key's name, and an untouched folder."""
+    """Another database, and a cluster for an engine that has none, end with exit code 2, the key's name, and an untouched folder."""
     (tmp_path / "corpus.toml").write_text('[corpus]\nname = "x"\n')
     config = load_config(tmp_path / "corpus.toml", overrides=[setting], environment={})
     with pytest.raises(UsageError) as caught:

@@ -13,6 +13,11 @@ from pathlib import Path
 import pytest
 
 from corpus.app.frontier_files import read_all
+from corpus.app.prepare import prepare
+from corpus.app.project import open_project
+from corpus.config.load import load_config
+from corpus.errors import StoreError, UsageError
+from corpus.store.frontier_postgres import Lease, PostgresFrontier
 from corpus.store.layout import Layout
 from corpus.testing.demo.server import serving
 from corpus.testing.demo.settings import demo_config
@@ -93,16 +98,47 @@ def test_a_database_belongs_to_one_corpus(postgres_server: Postgres, tmp_path: P
         (folder / "seeds.txt").write_text("", "utf-8")
         config = f'[corpus]\nname = "{name}"\n[crawl]\nseeds = ["http://127.0.0.1:9/"]\ncontact = "https://example.org/bot"\n'
         (folder / "corpus.toml").write_text(config + f'max_pages = 1\n[store]\nfrontier = "{dsn}"\n', "utf-8")
-        from corpus.app.project import open_project
-        from corpus.config.load import load_config
-        from corpus.errors import UsageError
-
         loaded = load_config(folder / "corpus.toml", environment={})
         if code:
             with pytest.raises(UsageError, match="'one'"):
                 open_project(loaded)
         else:
             open_project(loaded)
+
+
+def test_a_second_machine_touches_nothing_while_the_first_one_crawls(
+    postgres_server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own store.local, the same root and database: it is refused by name, and the first one's open segment stays as it is."""
+    dsn = postgres_server.dsn(prepared=True)
+    (tmp_path / "corpus.toml").write_text(
+        f"""
+[corpus]
+name = "shared"
+[crawl]
+seeds = ["http://127.0.0.1:9/"]
+contact = "https://example.org/bot"
+allow_private = ["127.0.0.0/8"]
+total_timeout = "1s"
+[store]
+frontier = "{dsn}"
+lease = "1s"
+local = "second"
+""",
+        "utf-8",
+    )
+    monkeypatch.setattr("corpus.app.frontier_files.NODE_WAIT_S", 0.2)
+    second = open_project(load_config(tmp_path / "corpus.toml", environment={}))
+    first = PostgresFrontier(dsn, 3, lease=Lease("first", 600.0, 0.0))
+    first.claim("fetch-0")
+    being_written = second.layout.warc / "crawl_id=2026-11" / "s00-000001-000000.warc.gz.open"
+    being_written.parent.mkdir(parents=True)
+    being_written.write_bytes(b"a page that is being written")
+    with pytest.raises(StoreError, match="fetch-0 on first owns this file"):
+        prepare(second)
+    assert being_written.read_bytes() == b"a page that is being written"
+    first.renew()
+    first.close(clean=True)
 
 
 @pytest.mark.slow
