@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 import aiohttp
 from aiohttp.client_reqrep import ClientRequest
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from corpus.crawl.addresses import literal
 from corpus.crawl.clock import RealClock
 from corpus.crawl.fetch_body import Body, Head, settle
 from corpus.crawl.fetch_limits import HEADER_TOTAL, Deadline, body_deadline, head_deadline, limits_for, wanted
-from corpus.crawl.fetch_line import Guard, Line, Lines
+from corpus.crawl.fetch_line import Guard, Line, Lines, left_over, read_alike
 from corpus.crawl.fetch_session import Asked, BrokenError, Handler, Idle, Place, open_session, tls_context, translated
 from corpus.crawl.identity import request_headers
 from corpus.crawl.ports import Clock, Request
@@ -137,6 +138,7 @@ class HttpTransport:
         name = target.host.strip("[]")
         if self._session is None:
             self._session = open_session(self._tls)
+            read_alike(self._session)
         try:
             response = await self._session.request(
                 "GET",
@@ -177,14 +179,20 @@ class HttpTransport:
         assert body is not None
         head_at = time()
         flight.until(body_deadline(body.limits, flight.started, head_at, head_at, 0))
-        try:
-            while not body.full and (chunk := await stream.readany()):
-                body.add(chunk)
-                flight.until(body_deadline(body.limits, flight.started, head_at, time(), body.received))
-                while (part := body.probe()) is not None:
-                    body.probed(await self._in_thread(body, part))
-        except (aiohttp.ClientError, OSError, ValueError) as exc:
-            raise translated(exc) from exc
+        broke: BrokenError | None = None
+        while broke is None and not body.full:
+            try:
+                chunk = await stream.readany()
+            except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError, RuntimeError) as exc:
+                broke, chunk = translated(exc), left_over(stream)  # RuntimeError: the connection is closed already
+            if not chunk:
+                break
+            body.add(chunk)
+            flight.until(body_deadline(body.limits, flight.started, head_at, time(), body.received))
+            while (part := body.probe()) is not None:
+                body.probed(await self._in_thread(body, part))
+        if broke is not None:
+            raise broke
 
     async def _decoded(self, body: Body, wire: bytes) -> Decoded:
         first_try = body.decode(wire, INLINE_DECODED)
@@ -266,6 +274,8 @@ class _Flight:
 
 def _head(answer: _Answer, flight: _Flight, sent: bytes, tls: str) -> Head:
     """The head as received: order, case and repeats of the headers kept, bytes as latin-1."""
+    if answer.status < 100:
+        raise BrokenError(Failure.PROTOCOL, f"status {answer.status:03d} is none")
     return Head(
         status=answer.status,
         line=f"HTTP/{answer.version} {answer.status} {answer.reason or ''}".rstrip(),

@@ -4,8 +4,10 @@ Both transports use it, so a body means the same over a socket and in a simulati
 on its bytes and the limits, never on how the network happened to slice it: two fetches of an unchanged page agree.
 
 Choices. A 2xx body that breaks off (its length or framing says so) is kept with `truncated = "disconnect"` when
-anything of it decodes, and is a `RESET` otherwise; the caller may ask again and keep the better one. A 2xx body that
-comes too slowly, does not decode or expands past `max_ratio` is a failure. Of any other status only the head matters:
+anything of it decodes, and is a `RESET` (a `PROTOCOL`, when its framing is nonsense) otherwise; the caller may ask
+again and keep the better one. A 2xx body that comes too slowly, does not decode or expands past `max_ratio` is a
+failure, and so is one under a transfer coding besides `chunked`: nobody asked for it, and the archive, which keeps
+bodies without their transfer coding, could not tell that it is still on. Of any other status only the head matters:
 it is always a response, whatever its body does.
 """
 
@@ -18,6 +20,9 @@ from corpus.crawl.ports import Request
 from corpus.crawl.wire import Headers
 from corpus.model import Failed, Failure, FetchResult, Response
 from corpus.page.encoding import Decoded, content_codings, decode_body
+
+_TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
+_BROKEN_OFF = frozenset({Failure.RESET, Failure.PROTOCOL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class Body:
     def __init__(self, limits: Limits, headers: Headers) -> None:
         self.limits = limits
         self.codings = content_codings(headers)
+        self.fault = _transfer_fault(headers)
         self.received = 0
         self._wire = bytearray()
         self._probe_at = PROBE_AT
@@ -80,6 +86,8 @@ class Body:
 
     def decode(self, wire: bytes, max_body: int | None = None) -> Decoded:
         """Decode (part of) the body inside the limits; `max_body` lowers the cap."""
+        if self.fault:
+            return Decoded(b"", fault=self.fault)
         cap = self.limits.max_body if max_body is None else min(max_body, self.limits.max_body)
         return decode_body(self.codings, wire, cap, self.limits.max_ratio)
 
@@ -92,14 +100,14 @@ def settle(
     bomb = decoded.truncated and bool(decoded.fault)
     cut = "length" if body.full or decoded.truncated else ""
     if head.success:
-        if bomb or (decoded.fault and broke is None and not cut):
+        if bomb or body.fault or (decoded.fault and broke is None and not cut):
             return _failed(request, head, ended_at, Failure.DECODE, decoded.fault)
         if broke is not None and not cut:
-            if broke.failure is not Failure.RESET or not decoded.body:
+            if broke.failure not in _BROKEN_OFF or not decoded.body:
                 return broke
             cut = "disconnect"
     elif broke is not None and not cut:
-        cut = "disconnect" if broke.failure is Failure.RESET else "time"
+        cut = "disconnect" if broke.failure in _BROKEN_OFF else "time"
     return Response(
         status=head.status,
         headers=head.headers,
@@ -119,3 +127,13 @@ def settle(
 
 def _failed(request: Request, head: Head, ended_at: float, failure: Failure, detail: str) -> Failed:
     return Failed(failure, detail, head.started_at, ended_at, request.ip, head.status)
+
+
+def _transfer_fault(headers: Headers) -> str:
+    """What is wrong with the transfer codings; empty when they are none or `chunked`, or names that nobody registered."""
+    for name, value in headers:
+        if len(name) == 17 and name.lower() == "transfer-encoding":  # few names are lowered: this runs for every page
+            for part in value.split(","):
+                if (token := part.partition(";")[0].strip().lower()) in _TRANSFER_CODINGS:
+                    return f"transfer coding {token!r} is not supported"
+    return ""

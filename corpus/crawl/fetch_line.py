@@ -2,7 +2,8 @@
 
 Promises: a connection leads to the address it was opened for and carries one exchange at a time; what it is sent is
 the caller's bytes and nothing else; nothing is asked twice. aiohttp's parser reads the answers, inside the limits
-on lines and numbers of headers; its client, whose every layer costs as much as the parser, is left out.
+on lines and numbers of headers; its client, whose every layer costs as much as the parser, is left out. What came in
+before an answer broke is read however the network sliced it: a head, a body up to its break, an answer whole.
 
 Never: no names are resolved and no proxy is spoken to (`fetch_session` does that, over the whole client).
 """
@@ -10,9 +11,12 @@ Never: no names are resolved and no proxy is spoken to (`fetch_session` does tha
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import OrderedDict
+from functools import partial
 from types import TracebackType
+from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -24,6 +28,9 @@ from corpus.crawl.fetch_limits import HEADER_COUNT, HEADER_LINE
 from corpus.crawl.fetch_session import BrokenError, translated
 from corpus.crawl.wire import Target
 from corpus.model import Failure
+
+_BLANK = re.compile(rb"\n\r?\n")
+_NEWLINES = re.compile(rb"[\r\n]*+")
 
 
 class Guard:
@@ -69,10 +76,105 @@ class Guard:
             raise TimeoutError from error
 
 
+class AnswerProtocol(ResponseHandler):
+    """aiohttp's protocol, which tells the reader of a body how it ended, and does not lose an answer to what follows it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._params: dict[str, Any] = {}
+        self._heading = False
+        """A request is sent and the head of its answer is not here yet."""
+        self._seen: list[bytes] = []
+        """What came in meanwhile. The parser bounds a head, so this is bounded too."""
+        self._past = 0
+        """As much of it were interim answers."""
+
+    def set_response_params(self, **params: Any) -> None:
+        """Before each request: a new parser."""
+        self._params, self._heading, self._past = params, True, 0
+        self._seen.clear()
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """To the parser."""
+        if self._heading:
+            if self._past:
+                rest, self._past = self._seen[0][self._past :].lstrip(b"\r\n"), 0
+                self._seen = [rest] if rest else []
+            if self._seen or not data.isspace():  # empty lines may come before an answer, in any number
+                self._seen.append(data)
+        super().data_received(data)
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """A head is here."""
+        if _final(data[0].code):
+            self._heading = False
+            self._seen.clear()
+        elif self._seen:
+            seen = b"".join(self._seen)
+            self._seen, self._past = [seen], _head_end(seen, self._past)
+        super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
+        """The exchange broke; whoever reads its body is told as well."""
+        if self._heading and self._seen and isinstance(exc, HttpProcessingError):
+            self._once_more()
+        if self._exception is None:
+            self._break_body(exc)
+            super().set_exception(exc, exc if exc_cause is None else exc_cause)
+
+    def _once_more(self) -> None:
+        """Parse heads apart from what follows them: a parser that fails throws away whatever it had found in the same bytes."""
+        seen, self._seen, at = b"".join(self._seen), [], 0
+        super().set_response_params(**self._params)
+        while self._heading and self._exception is None:
+            end = _head_end(seen, at)
+            if at == end:
+                return
+            super().data_received(seen[at:end])
+            at = end
+        if at < len(seen) and self._exception is None:
+            super().data_received(seen[at:])
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """A body that lasts until the connection ends is whole only when the connection ended well."""
+        if exc is not None:
+            self._break_body(aiohttp.ClientPayloadError(str(exc) or type(exc).__name__))
+        super().connection_lost(exc)
+
+    def _break_body(self, exc: BaseException) -> None:
+        body = self._payload
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(exc)
+
+
+def _head_end(data: bytes, at: int) -> int:
+    """Where the head ends that begins here, perhaps after empty lines; the end of the data when it goes on."""
+    begun = _NEWLINES.match(data, at)
+    blank = _BLANK.search(data, begun.end() if begun else at)
+    return blank.end() if blank else len(data)
+
+
+def _final(status: int) -> bool:
+    """Interim answers say nothing to us."""
+    return status >= 200 or status < 100 or status == 101
+
+
+def read_alike(session: aiohttp.ClientSession) -> None:
+    """Let the library's client, where it must be used, read answers by the same protocol."""
+    assert session.connector is not None, "an open session has a connector"
+    session.connector._factory = cast("partial[ResponseHandler]", partial(AnswerProtocol, asyncio.get_running_loop()))
+
+
+def left_over(body: StreamReader) -> bytes:
+    """What had come in before the body broke, and was not read: the library tells of the break first."""
+    return body._read_nowait(-1)
+
+
 class Line:
     """One connection. While it is `idle` nobody's exchange can end it."""
 
-    def __init__(self, handler: ResponseHandler, *, secure: bool) -> None:
+    def __init__(self, handler: AnswerProtocol, *, secure: bool) -> None:
         self._handler, self._secure = handler, secure
         self.idle = False
 
@@ -94,7 +196,7 @@ class Line:
         try:
             while True:
                 message, payload = await handler.read()
-                if not 100 <= message.code <= 199 or message.code == 101:  # interim answers say nothing to us
+                if _final(message.code):
                     return message, payload
         except HttpProcessingError as exc:
             raise BrokenError(Failure.PROTOCOL, " ".join(str(exc).split())[:200]) from exc
@@ -138,9 +240,11 @@ class Lines:
         loop = asyncio.get_running_loop()
         secure = target.scheme == "https"
         name = target.host.strip("[]").rstrip(".") if secure else None
+        if name is not None and not all(0 < len(label) < 64 for label in name.split(".")):
+            raise BrokenError(Failure.PROTOCOL, "not a name that TLS can ask for")  # the library would only say so on stderr
         try:
             _, handler = await loop.create_connection(
-                lambda: ResponseHandler(loop), ip, target.port, ssl=self._tls if secure else None, server_hostname=name
+                lambda: AnswerProtocol(loop), ip, target.port, ssl=self._tls if secure else None, server_hostname=name
             )
         except (ssl.SSLError, ssl.CertificateError) as exc:
             raise BrokenError(Failure.TLS, " ".join(str(exc).split())[:200]) from exc
