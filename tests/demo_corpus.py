@@ -17,6 +17,8 @@ from corpus.app.project import Project, open_project
 from corpus.cli.main import main
 from corpus.config.load import load_config
 from corpus.observe.summary import Summary
+from corpus.testing.demo.server import serving
+from corpus.testing.demo.settings import demo_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +85,13 @@ def corpus_cli(*arguments: str | Path) -> Said:
         except SystemExit as end:
             code = int(end.code or 0)
     return Said(code, out.getvalue(), err.getvalue())
+
+
+def crawled_in_segments(folder: Path) -> Path:
+    """The demo web crawled into a new folder in many small segments, none of them measured."""
+    folder.mkdir()
+    with serving() as web:
+        (folder / "corpus.toml").write_text(demo_config(web.origins) + 'segment_bytes = "16kB"\n', "utf-8")
+        said = corpus_cli("crawl", "-c", folder / "corpus.toml", "--set", "crawl.processes=2")
+    assert said.code == 0, said.err
+    return folder

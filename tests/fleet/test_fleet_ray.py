@@ -18,9 +18,7 @@ from corpus.engine.local import OUT_OF_MEMORY
 from corpus.engine.ray import RayEngine
 from corpus.engine.tasks import Crashed, Done, Task
 from corpus.errors import StoreError, UsageError
-from corpus.testing.demo.server import serving
-from corpus.testing.demo.settings import demo_config
-from tests.demo_corpus import corpus_cli, project_of
+from tests.demo_corpus import corpus_cli, crawled_in_segments, project_of
 from tests.fleet.ray_kit import ENVIRONMENT, RayCluster, ray_cluster
 
 pytestmark = pytest.mark.needs("ray")
@@ -44,13 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo web in many small segments, none of them measured."""
-    folder = tmp_path_factory.mktemp("rays") / "crawled"
-    folder.mkdir()
-    with serving() as web:
-        (folder / "corpus.toml").write_text(demo_config(web.origins) + 'segment_bytes = "16kB"\n', "utf-8")
-        said = corpus_cli("crawl", "-c", folder / "corpus.toml", "--set", "crawl.processes=2")
-    assert said.code == 0, said.err
-    return folder
+    return crawled_in_segments(tmp_path_factory.mktemp("rays") / "crawled")
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,7 @@ from corpus.config.load import load_config
 from corpus.engine.share import Share
 from corpus.errors import Locked, UsageError
 from corpus.store.locks import holder, stage_lock
-from corpus.testing.demo.server import serving
-from corpus.testing.demo.settings import demo_config
-from tests.demo_corpus import corpus_cli, project_of
+from tests.demo_corpus import corpus_cli, crawled_in_segments, project_of
 
 ONE_WORKER = ("--set", "engine.workers=1", "--set", "engine.kind=rank")
 
@@ -32,12 +30,7 @@ ONE_WORKER = ("--set", "engine.workers=1", "--set", "engine.kind=rank")
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo web in many small segments, none of them measured."""
-    folder = tmp_path_factory.mktemp("ranks") / "crawled"
-    folder.mkdir()
-    with serving() as web:
-        (folder / "corpus.toml").write_text(demo_config(web.origins) + 'segment_bytes = "16kB"\n', "utf-8")
-        said = corpus_cli("crawl", "-c", folder / "corpus.toml", "--set", "crawl.processes=2")
-    assert said.code == 0, said.err
+    folder = crawled_in_segments(tmp_path_factory.mktemp("ranks") / "crawled")
     assert len(page_segments(project_of(folder))) >= 6
     return folder
 

@@ -17,7 +17,7 @@ PROSE = {
     "jemanden. Die Kinder liefen über die Steine ans andere Ufer, wo der Obstgarten lag, und kamen spät mit vollen Taschen nach Hause.",
     "fr": "La rivière était restée basse tout l'été, et le vieux moulin du tournant se taisait pour la première fois depuis des années. Au village, personne ne s'en "
     "plaignait vraiment. Les enfants passaient sur les pierres jusqu'à l'autre rive, où se trouvait le verger, et rentraient tard, les poches pleines de prunes.",
-    "es": "El río había bajado todo el verano y el viejo molino de la curva estaba en silencio por primera vez en muchos años. A nadie en el pueblo le importaba demasiado. "
+    "es": "El río bajó durante el verano entero y el viejo molino de la curva estaba en silencio por primera vez en muchos años. A nadie en el pueblo le importaba demasiado. "
     "Los niños cruzaban por las piedras hasta la otra orilla, donde estaba el huerto, y volvían tarde a casa con los bolsillos llenos de ciruelas.",
     "pl": "Rzeka przez całe lato była płytka, a stary młyn na zakręcie po raz pierwszy od lat stał cicho. Nikomu we wsi to specjalnie nie przeszkadzało. Dzieci chodziły "
     "po kamieniach na drugi brzeg, gdzie był sad, i wracały późno do domu z kieszeniami pełnymi śliwek.",
@@ -104,7 +104,7 @@ def test_long_prose_is_kept_too() -> None:
 
 @pytest.mark.parametrize("name", JUNK)
 def test_what_is_no_prose_is_dropped(name: str) -> None:
-    """Menus, repetition, number lists, broken decoding, placeholder text, stubs and symbols have a rule each."""
+    """Menus, repetition, number lists, broken decoding, filler, scraps and symbols have a rule each."""
     assert _dropped([JUNK[name]], ["en"]) != [None]
 
 

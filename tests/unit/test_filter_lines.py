@@ -50,7 +50,7 @@ def test_c4_keeps_lines_that_are_sentences() -> None:
 
 
 def test_c4_document_rules_look_at_surviving_lines_only() -> None:
-    """A bracket or placeholder counts where C4 would have kept the line so far."""
+    """A bracket or filler counts where C4 would have kept the line so far."""
     row = _row("function() { return 1\nA sentence with a { in the middle of it.\nLorem ipsum dolor sit amet is filler.")
     assert (row["c4_curly"], row["c4_open_curly"]) == (1, 2)
     assert (row["c4_lorem_ipsum"], row["c4_open_lorem_ipsum"]) == (1, 1)

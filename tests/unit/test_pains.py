@@ -250,14 +250,14 @@ def test_what_an_install_brings() -> None:
 
 def _all_of(direct: set[str]) -> set[str]:
     """The packages an install brings, by the metadata of those that are here; extras and other platforms apart."""
-    found, todo = set(direct), list(direct)
-    while todo:
+    found, ahead = set(direct), list(direct)
+    while ahead:
         try:
-            needs = importlib.metadata.requires(todo.pop()) or []
+            needs = importlib.metadata.requires(ahead.pop()) or []
         except importlib.metadata.PackageNotFoundError:
             continue
         plain = {re.split(r"[<>=!;\[ (~]", need, maxsplit=1)[0].lower() for need in needs if "extra ==" not in need}
-        todo += plain - found
+        ahead += plain - found
         found |= plain
     return found
 

@@ -105,9 +105,9 @@ def _place(target: str, here: str) -> tuple[str, str]:
 def test_a_crawl_reaches_every_page() -> None:
     """From the index pages, links lead to every page but the one that only the sitemap names and the one behind nofollow."""
     seen = {(one.key, "/index.html") for one in sites()}
-    todo = deque(seen)
-    while todo:
-        key, path = todo.popleft()
+    ahead = deque(seen)
+    while ahead:
+        key, path = ahead.popleft()
         page = next((p for p in site(key).pages if p.path == path), None)
         if page is None:
             continue
@@ -115,7 +115,7 @@ def test_a_crawl_reaches_every_page() -> None:
             place = _place(target, key)
             if place[0] and not nofollow and place not in seen:
                 seen.add(place)
-                todo.append(place)
+                ahead.append(place)
     left = {(one.key, page.path) for one in sites() for page in one.pages} - seen
     assert left == {("fluesse", "/eisgang.html"), ("wheels", "/members/login.html")}
 
