@@ -50,6 +50,12 @@ class TryLater(StoreError):
     next = "make room, or wait for the store, and run the same command again; a crawl waits by itself"
 
 
+class NoRoom(TryLater):
+    """A disk of this machine is full."""
+
+    next = "make room and run the same command again; a crawl waits by itself, and a worker of a fleet hands over to others"
+
+
 class ServerGone(StoreError):
     """The database server does not answer, or has ended the connection: what was acknowledged is kept."""
 

@@ -36,8 +36,8 @@ Licences = Mapping[str, FileState]
 """Licence documents at hand, by URL."""
 INLINE_PAGE = 256 * 1024
 """Pages up to here are hashed and parsed on the loop (about 5 ms); larger ones in a thread."""
-LATER_CHARS = 16_384
-"""Texts up to here wait for the group commit to work out their numbers: at most some 16 MB of them (twice that beyond the first plane)."""
+LATER_CHARS = 65_536
+"""Texts up to here wait for the group commit to work out their numbers; so many of them that `UNREAD_CHARS` are reached hurry it."""
 INLINE_SITEMAP = 16 * 1024
 """Sitemaps up to here likewise: they may be packed, and every line is a URL."""
 
@@ -56,6 +56,8 @@ class Conclusion:
 class Body:
     page: Page | None = None
     digest: str = ""
+    payload: bytes = b""
+    """The SHA-1 of the body as it is stored: the archive, its revisits and the row of a page need it."""
     simhash: int | None = None
     links: tuple[Sighting, ...] = ()
     said: Said | None = None
@@ -168,7 +170,7 @@ class Answers:
         digest, simhash, whole = settled.content_sha256, settled.simhash, settled.whole
         if state is UrlState.FETCHED:
             digest, simhash = body.digest, body.simhash
-            whole = None if response is None or contact.kind is not Kind.PAGE else Whole(at, payload_of(response))
+            whole = None if response is None or contact.kind is not Kind.PAGE else Whole(at, payload_of(response, body))
         elif state is UrlState.NOT_MODIFIED:
             simhash, whole = contact.simhash, contact.whole
         plan, due, front = self._plan(), settled.due, settled.front
@@ -182,15 +184,19 @@ class Answers:
         )  # fmt: skip
 
 
-def payload_of(response: Response) -> int:
+def payload_of(response: Response, body: Body) -> int:
     """The first 64 bits of the SHA-1 over the body as it is stored, signed."""
-    return int.from_bytes(hashlib.sha1(response.body, usedforsecurity=False).digest()[:8], "big", signed=True)
+    return int.from_bytes((body.payload or _sha1(response.body))[:8], "big", signed=True)
+
+
+def _sha1(body: bytes) -> bytes:
+    return hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def _is_held(contact: QueuedUrl, response: Response, body: Body) -> bool:
     """Whether a capture of this very URL holds the same content in the same bytes (a revisit record names their digest)."""
     held = contact.whole
-    return held is not None and body.digest == contact.content_sha256 and payload_of(response) == held.payload
+    return held is not None and body.digest == contact.content_sha256 and payload_of(response, body) == held.payload
 
 
 def _job(
@@ -213,23 +219,23 @@ def _job(
     return CaptureJob(
         contact.url, request, response, contact.depth, contact.via, settled.content_sha256, print_,
         policy=outcome.archive == "policy", sealed=outcome.archive == "sealed", revisit_of=original, said=said,
+        payload=body.payload if response.body else b"",
     )  # fmt: skip
 
 
 def _read_page(contact: QueuedUrl, response: Response, known: Known) -> Body:
     page = parse(response.decoded, response.header("content-type"), contact.found)
     is_new = not contact.content_sha256 and contact.history.checked_at is None  # nothing to compare it with
-    text = page.visible_text
+    text = page.last_text()
     later = is_new and len(text) <= LATER_CHARS
     simhash, said = (None, None) if later else numbers(contact.url, text)
     own, links = canonical_link(page, contact), page_links(page, contact, known)
     if own is not None:
         links.append(own)
-    return Body(
-        page, content_sha256(response.decoded), simhash, tuple(links), said, text if later else None, alias=own is not None
-    )
+    digests = content_sha256(response.decoded), _sha1(response.body)
+    return Body(page, *digests, simhash, tuple(links), said, text if later else None, alias=own is not None)
 
 
 def _read_sitemap(contact: QueuedUrl, response: Response, _: Known) -> Body:
     found = read_sitemap(response.decoded)
-    return Body(None, content_sha256(response.decoded), None, tuple(sitemap_links(found.urls, found.children, contact)))
+    return Body(digest=content_sha256(response.decoded), links=tuple(sitemap_links(found.urls, found.children, contact)))

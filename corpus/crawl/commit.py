@@ -200,7 +200,9 @@ class Committer:
             )  # fmt: skip
         if copy is not None:
             metadata |= {"corpus-near-original": copy.original.url, "corpus-near-distance": str(copy.distance)}
-        return sink.append(job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata)
+        return sink.append(
+            job.url, job.request, job.response, depth=job.depth, via=job.via, metadata=metadata, payload=job.payload
+        )
 
     @staticmethod
     def _audits(job: CaptureJob, copy: NearCopy) -> bool:

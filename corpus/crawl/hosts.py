@@ -71,12 +71,15 @@ class Hosts:
         self.addresses = breaker.AddressBreakers(settings)
         self._desks_max = max(DESKS_MAX, 6 * settings.slots)
         self._not_before = 0.0
+        self._quiet: dict[int, float] = {}
+        """Files that were taken over from somebody who died: until when (monotonic) none of their hosts is contacted."""
         self._domain_pages: dict[str, int] = {}
 
-    async def load(self, *, fresh: bool, revisit: bool) -> None:
+    async def load(self, *, fresh: bool, revisit: bool, quiet: Mapping[int, float] | None = None) -> None:
         """Line up every host with something to ask for. `fresh`: nobody ever contacted anything from this folder.
 
-        `revisit`: visited URLs that have fallen due get back in line first.
+        `revisit`: visited URLs that have fallen due get back in line first. `quiet`: by file, the monotonic time up to which a
+        former owner's last contacts may still run; every gap begins then.
         """
         wall = self._clock.wall()
         clean = await self._in_store(self._wake, wall, revisit)
@@ -84,6 +87,7 @@ class Hosts:
         now = self._clock.monotonic()
         if not fresh:
             self._not_before = now + restart_gap_s(HostRow("", ""), self._settings, clean=clean)
+            self._quiet = {file: until for file, until in (quiet or {}).items() if until > now}
         silent: list[HostRow] = []
         for file, store in sorted(self._files.items()):  # one file's rows at a time: there may be many
             rows = await self._in_store(store.hosts)
@@ -95,7 +99,8 @@ class Hosts:
     def _take_up(self, row: HostRow, file: int, now: float, wall: float, *, fresh: bool, clean: bool) -> None:
         if len(self.desks) < self._desks_max:
             self.desks[row.host] = self._desk(row, file)
-        hold = 0.0 if fresh else now + restart_gap_s(row, self._settings, clean=clean)
+        begins = max(now, self._quiet.get(file, now))
+        hold = 0.0 if fresh else begins + restart_gap_s(row, self._settings, clean=clean)
         lifted = replace(row, front=with_host(row.front, row.linking, row.quality))
         self.schedule.add(lifted, now, wall, not_before=hold)
 
@@ -216,7 +221,11 @@ class Hosts:
 
     def _line_up(self, row: HostRow) -> None:
         row = replace(row, front=with_host(row.front, row.linking, row.quality))
-        self.schedule.add(row, self._clock.monotonic(), self._clock.wall(), not_before=self._not_before)
+        quiet = self._quiet.get(partition_file(row.domain)) if self._quiet else None
+        hold = (
+            self._not_before if quiet is None else max(self._not_before, quiet + restart_gap_s(row, self._settings, clean=False))
+        )
+        self.schedule.add(row, self._clock.monotonic(), self._clock.wall(), not_before=hold)
 
     def due_again(self, host: str) -> None:
         """Pages of this host may be due for another visit."""

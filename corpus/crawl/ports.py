@@ -201,9 +201,18 @@ class CaptureSink(Protocol):
     """Where captures go. Append is cheap; nothing counts until `sync` returned."""
 
     def append(
-        self, url: str, request: Request, response: Response, *, depth: int, via: str, metadata: dict[str, str]
+        self,
+        url: str,
+        request: Request,
+        response: Response,
+        *,
+        depth: int,
+        via: str,
+        metadata: dict[str, str],
+        payload: bytes = b"",
     ) -> tuple[CaptureRef, int]:
-        """Write request, response and metadata records; returns the response's place and the end offset."""
+        """Write request, response and metadata records; returns the response's place and the end offset. `payload`: the SHA-1 of
+        the response's body, where it is known already."""
         ...
 
     def append_linked(

@@ -28,6 +28,8 @@ class CaptureJob:
     """The capture that a 304 confirms."""
     said: Said | None = None
     """What a page that is new to the crawl says: it is judged by what its patterns yield."""
+    payload: bytes = b""
+    """The SHA-1 of the response's body, where it is known already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Settlement:
 
     def of(self, host: HostRow) -> Settlement:
         """The same with a newer row of its host."""
-        return replace(self, ack=replace(self.ack, host=host))
+        return self if self.ack.host is host else replace(self, ack=replace(self.ack, host=host))
 
 
 def given_up(settlement: Settlement, reason: str) -> Settlement:

@@ -24,10 +24,12 @@ from corpus.crawl.quota import Quota
 from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.settlement import Committed, Settlement
 from corpus.crawl.visit import Visitor
-from corpus.errors import TryLater
+from corpus.errors import NoRoom, TryLater
 from corpus.model import FetchResult
 
 TICK_S = 0.001
+UNREAD_CHARS = 4 * 2**20
+"""Characters of texts whose numbers a group commit has to work out (`crawl.prints`): past so many it does not wait for more."""
 PLAN_EVERY_S = 3600.0
 """How often visits are shared out anew by what is known of rates of change."""
 STALL_S = 1.0
@@ -49,6 +51,8 @@ class Progress:
     starving: bool = False
     stalled: str = ""
     """Why nothing can be made durable right now (a full disk, a store that does not answer); nobody is asked meanwhile."""
+    full: bool = False
+    """`stalled` because a disk of this machine has no room."""
     requests: int = 0
     policy_requests: int = 0
     bytes_wire: int = 0
@@ -74,10 +78,11 @@ class Worker:
         tell: Callable[[Progress], None],
         quota: int | None = None,
         fresh: bool = False,
+        quiet: Mapping[int, float] | None = None,
     ) -> None:
-        """`quota`: new pages this process may store; `fresh`: nobody ever contacted anything from this folder."""
+        """`quota`: new pages this process may store; `fresh`: nobody ever contacted anything from this folder; `quiet`: `Hosts.load`."""
         self._settings, self._files, self._committer, self._tools, self._clock = settings, files, committer, tools, clock
-        self._in_store, self._tell, self._fresh = in_store, tell, fresh
+        self._in_store, self._tell, self._fresh, self._left_alone = in_store, tell, fresh, quiet
         self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router.yields, tools.recrawl)
         self._quota = Quota(quota)
         self._bell, self._flush_bell = Bell(), Bell()
@@ -85,8 +90,9 @@ class Worker:
         self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring, committer.knows)
         self._pending: list[Settlement] = []
+        self._unread = 0
         self._visits: set[asyncio.Task[None]] = set()
-        self._draining = self._over = False
+        self._draining = self._over = self._given_up = False
         self._failure: BaseException | None = None
         self._last = Committed()
         self._quiet = False
@@ -108,6 +114,11 @@ class Worker:
         self.drain()
         for visit in self._visits:
             visit.cancel()
+
+    def give_up(self) -> None:
+        """End like `stop`; but where a store has no room, do not wait for any: what is not durable will be fetched again by others."""
+        self._given_up = True
+        self.stop()
 
     def poke(self) -> None:
         """Report at once (the supervisor is about to decide whether the crawl is done)."""
@@ -147,7 +158,8 @@ class Worker:
     async def run(self) -> None:
         """Visit until told to end. An error of ours in a visit or a commit ends the process with that error."""
         await self._hosts.graded(await self._in_store(self._tools.qualities))
-        await self._hosts.load(fresh=self._fresh, revisit=self._tools.recrawl is not None and self._tools.only is None)
+        revisit = self._tools.recrawl is not None and self._tools.only is None
+        await self._hosts.load(fresh=self._fresh, revisit=revisit, quiet=self._left_alone)
         self._loaded.set()
         flusher = asyncio.create_task(self._flush_forever())
         try:
@@ -212,7 +224,9 @@ class Worker:
         desk.unsettled += 1
         self._gauges.settled(settlement.ack, self._clock.wall())
         self._pending.append(settlement)
-        if len(self._pending) >= GROUP_PAGES or (settlement.ack.host is not None and settlement.ack.host.strikes):
+        self._unread += len(settlement.unread or "")
+        full = len(self._pending) >= GROUP_PAGES or self._unread >= UNREAD_CHARS
+        if full or (settlement.ack.host is not None and settlement.ack.host.strikes):
             self._flush_bell.ring()
 
     async def _flush_forever(self) -> None:
@@ -223,7 +237,7 @@ class Worker:
             await self._flush()
 
     async def _flush(self) -> None:
-        batch, self._pending = self._pending, []
+        batch, self._pending, self._unread = self._pending, [], 0
         rest = self._last.held > 0 and not batch and self._nothing_moves()
         self._last = await self._patiently(self._committer.commit, batch, seal=rest)
         woken = await self._patiently(self._wake, self._clock.wall())
@@ -265,10 +279,13 @@ class Worker:
                 result = await self._in_store(partial(call, *arguments, **named))
             except TryLater as error:
                 self.progress.stalled = str(error.what if not error.where else f"{error.where}: {error.what}")
+                self.progress.full = isinstance(error, NoRoom)
                 self._tell(self.progress)
+                if self._given_up:
+                    raise
                 await self._clock.sleep(STALL_S)
             else:
-                self.progress.stalled = ""
+                self.progress.stalled, self.progress.full = "", False
                 return result
 
     def _wake(self, wall: float) -> dict[str, int]:

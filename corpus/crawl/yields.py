@@ -57,7 +57,7 @@ class SaidBefore:
         salt = int.from_bytes(hashlib.blake2b(where.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         keys = runs ^ np.uint64(salt)
         places = (keys >> np.uint64(20)) & self._mask
-        new = float(np.mean(self._table[places] != keys))
+        new = int(np.count_nonzero(self._table[places] != keys)) / len(keys)
         self._table[places] = keys
         return new
 

@@ -51,9 +51,13 @@ def decode(body: bytes, content_type: str | None = None) -> Decoded:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _decoded(body[len(mark) :], name, "bom")
-    declared = _declared(body, content_type)
+    http = http_charset(content_type)
+    text = None if http is None else _believed(body, http)
+    if http is not None and text is not None:  # nearly always; what the page says of itself need not be looked for
+        return Decoded(text, http, "http")
+    declared = _declared(body, http)
     for name, source in declared:
-        text = None if source == "meta" and _reencoded(body, name) else _believed(body, name)
+        text = None if source == "http" or _reencoded(body, name) else _believed(body, name)
         if text is not None:
             return Decoded(text, name, source)
     detected = _detected(body, {name for name, _ in declared})
@@ -69,9 +73,8 @@ def http_charset(content_type: str | None) -> str | None:
     return encoding_name(next(filter(None, match.groups()), "")) if match else None
 
 
-def _declared(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
+def _declared(body: bytes, http: str | None) -> list[tuple[str, str]]:
     """What header and page say, in the order they are believed, each encoding once."""
-    http = http_charset(content_type)
     meta = declared_encoding(body[:PRESCAN_BYTES])
     if meta is None and http is None and len(body) > PRESCAN_BYTES:
         meta = declared_encoding(body[:SECOND_LOOK_BYTES])

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from corpus.page.simhash import each_once
 from corpus.page.words import Hashes, word_hashes
 
 RUN, LISTED_RUN = 16, 8
@@ -56,12 +57,12 @@ def sample_runs(words: Hashes, characters: int, *, listed: bool = False) -> Said
     runs ^= runs >> np.uint64(29)
     few = runs[runs < _EIGHTH]
     chosen = np.sort(few if len(few) >= LEAST else runs)
-    return Said(chosen[np.r_[True, chosen[1:] != chosen[:-1]]][:MOST], len(words))
+    return Said(each_once(chosen)[:MOST], len(words))
 
 
 def _are_numbers(words: Hashes) -> npt.NDArray[np.bool_]:
     numbers, maybe = _numbers()
-    found: npt.NDArray[np.bool_] = maybe[words >> _TOP_BITS]
+    found = maybe.take((words >> _TOP_BITS).view(np.int64), mode="clip")  # "clip": all of them fit, so no look at every index
     at = np.flatnonzero(found)
     found[at] = numbers[np.minimum(np.searchsorted(numbers, words[at]), len(numbers) - 1)] == words[at]
     return found

@@ -44,7 +44,11 @@ def vote(features: Hashes) -> int:
 
 def _different(features: Hashes) -> Hashes:
     """The sorted values, each once; a tenth of the cost of `numpy.unique`, which keeps more in hand."""
-    ordered = np.sort(features)
+    return each_once(np.sort(features))
+
+
+def each_once(ordered: Hashes) -> Hashes:
+    """Sorted values without repeats."""
     first = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return ordered[first]

@@ -8,6 +8,7 @@ What `nofollow` or a robots meta mean for us is not decided here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,11 @@ _MAX_TITLE = 1_000
 _SHORT_NOSCRIPT = 200
 """Characters; a longer `noscript` holds the page's content and not a request to enable scripts."""
 
+_READ = {
+    "a": _MAX_ANCHORS, "area": _MAX_ANCHORS, "base": _MAX_ELEMENTS, "link": _MAX_ELEMENTS, "meta": _MAX_ELEMENTS, "noscript": 1,
+}  # fmt: skip
+"""Elements whose attributes are read, and how many of each."""
+_SELECTOR = ",".join(_READ)
 _MARKUP_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml", "application/octet-stream"})
 _UNSEEN = "script,style,template,iframe,noembed,noframes"
 _HIDDEN = 'body [hidden],body [style*="display:none" i],body [style*="display: none" i]'
@@ -72,7 +78,7 @@ class Page:
     @cached_property
     def base(self) -> str:
         """What relative links resolve against: the first `<base href>` that is an http(s) URL, else the page's URL."""
-        for attributes in self._elements("base"):
+        for attributes in self._elements["base"]:
             if attributes.get("href"):
                 return fetch_url(attributes["href"] or "", self.url) or self.url
         return self.url
@@ -80,10 +86,24 @@ class Page:
     @cached_property
     def links(self) -> list[Link]:
         """http(s) links of `a`, `area`, and `link rel=next|prev|alternate hreflang`, each canonical URL once, in order."""
-        spoken = [(attributes.get("href"), attributes.get("rel")) for attributes in self._elements("a", _MAX_ANCHORS)]
-        spoken += [(attributes.get("href"), attributes.get("rel")) for attributes in self._elements("area", _MAX_ANCHORS)]
+        return self._resolved(self._spoken())
+
+    def links_of(self, chosen: Callable[[str], bool]) -> list[Link]:
+        """`links`, but those alone whose href as written is `chosen`: only these are resolved, which is what costs. All of them on
+        a page of so many that `MAX_LINKS` may cut."""
+        pairs = self._spoken()
+        if len(pairs) > MAX_LINKS:
+            return self.links
+        return self._resolved([pair for pair in pairs if chosen(pair[0])])
+
+    def _spoken(self) -> list[tuple[str, bool]]:
+        """(href as written, nofollow) of every element that leads somewhere."""
+        anchors = self._elements["a"] + self._elements["area"]
+        spoken = [(attributes.get("href"), attributes.get("rel")) for attributes in anchors]
         pairs = [(href, rel is not None and "nofollow" in rel.lower().split()) for href, rel in spoken if href is not None]
-        pairs += [(href, False) for href in self._relations]
+        return pairs + [(href, False) for href in self._relations]
+
+    def _resolved(self, pairs: list[tuple[str, bool]]) -> list[Link]:
         found = canonical_links((href for href, _ in pairs), self.base)[:MAX_LINKS]
         if not any(nofollow for _, nofollow in pairs):
             return [Link(url, as_found) for url, as_found in found]
@@ -95,7 +115,7 @@ class Page:
         """(key, content) of every real meta element, in head or body. The key is the lower-case `name`, or
         `property:…` or `http-equiv:…`; an element with several of them stands once under each."""
         found = []
-        for attributes in self._elements("meta"):
+        for attributes in self._elements["meta"]:
             content = (attributes.get("content") or "")[:_MAX_CONTENT]
             for attribute, prefix in (("name", ""), ("property", "property:"), ("http-equiv", "http-equiv:")):
                 key = (attributes.get(attribute) or "").strip().lower()
@@ -107,7 +127,7 @@ class Page:
     def link_elements(self) -> list[LinkElement]:
         """Every `<link>` with a rel and an href."""
         found = []
-        for attributes in self._links:
+        for attributes in self._elements["link"]:
             rel, href = attributes.get("rel"), attributes.get("href")
             if rel and href is not None:
                 kind = (attributes.get("type") or "").strip().lower()
@@ -146,20 +166,33 @@ class Page:
         text stands apart, so markup inside a word parts it."""
         if self.tree is None:
             return "" if self.fault else self.text
-        copy = self.tree.clone()
-        for node in copy.css(f"{_UNSEEN},{_HIDDEN}"):
+        return self._stripped(self.tree.clone())
+
+    def last_text(self) -> str:
+        """`visible_text`, taken from the tree itself and not from a copy of it, which is a tenth of the cost of reading a page. What
+        elements say was read before: links, metas, link elements. Title, languages and tree must not be asked for any more."""
+        if self.tree is None or "visible_text" in self.__dict__:
+            return self.visible_text
+        _ = self._elements
+        text = self.__dict__["visible_text"] = self._stripped(self.tree)
+        return text
+
+    def _stripped(self, tree: LexborHTMLParser) -> str:
+        """The text of a tree once what nobody sees is cut out of it."""
+        for node in tree.css(f"{_UNSEEN},{_HIDDEN}"):
             node.decompose()
-        for node in copy.tags("noscript"):
-            if len(node.text()) < _SHORT_NOSCRIPT:
-                node.decompose()
-        body = copy.body
+        if self._elements["noscript"]:
+            for node in tree.tags("noscript"):
+                if len(node.text()) < _SHORT_NOSCRIPT:
+                    node.decompose()
+        body = tree.body
         return "" if body is None else body.text(separator=" ")
 
     @property
     def _relations(self) -> list[str]:
         """hrefs of the link elements that lead on: paging, and the page in other languages."""
         found = []
-        for attributes in self._links:
+        for attributes in self._elements["link"]:
             rels, href = (attributes.get("rel") or "").lower().split(), attributes.get("href")
             other_language = "alternate" in rels and attributes.get("hreflang")
             if href and "stylesheet" not in rels and ("next" in rels or "prev" in rels or other_language):
@@ -167,14 +200,17 @@ class Page:
         return found
 
     @cached_property
-    def _links(self) -> list[dict[str, str | None]]:
-        return self._elements("link")
-
-    def _elements(self, tag: str, limit: int = _MAX_ELEMENTS) -> list[dict[str, str | None]]:
-        if self.tree is None:
-            return []
-        nodes: list[LexborNode] = self.tree.tags(tag)
-        return [node.attributes for node in nodes[:limit]]
+    def _elements(self) -> dict[str, list[dict[str, str | None]]]:
+        """The attributes of the elements that are read, by tag and in order, found in one walk through the tree."""
+        found: dict[str, list[dict[str, str | None]]] = {tag: [] for tag in _READ}
+        if self.tree is not None:
+            nodes: list[LexborNode] = self.tree.css(_SELECTOR)
+            for node in nodes:
+                tag = node.tag or ""
+                same = found.get(tag)
+                if same is not None and len(same) < _READ[tag]:
+                    same.append(node.attributes)
+        return found
 
 
 def parse(body: bytes, content_type: str | None = None, url: str = "") -> Page:

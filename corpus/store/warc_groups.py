@@ -20,6 +20,7 @@ from corpus.store.warc_record import (
     encode_record,
     http_head,
     identified_type,
+    labelled,
     microseconds,
     record_id,
     sha1,
@@ -48,15 +49,17 @@ class Group:
 
 
 def encode_group(
-    url: str, request: Request, response: Response, *, depth: int, via: str, metadata: Mapping[str, str], identity: str = ""
-) -> Group:
-    """A whole capture: request, response with its stored body, metadata. The ref is the response."""
+    url: str, request: Request, response: Response, *, depth: int, via: str, metadata: Mapping[str, str], identity: str = "",
+    payload: bytes = b"",
+) -> Group:  # fmt: skip
+    """A whole capture: request, response with its stored body, metadata. The ref is the response. `payload`: the SHA-1 of the
+    body, where it is known already."""
     frame = _Frame(url, request, response, identity)
     anchor = frame.id_of("response")
     encoded = response.header("content-encoding") not in {None, "", "identity"}
     block = frame.response_head() + response.body
     fields = (
-        *frame.response_fields(), ("WARC-Payload-Digest", sha1(response.body)),
+        *frame.response_fields(), ("WARC-Payload-Digest", labelled(payload) if payload else sha1(response.body)),
         ("WARC-Identified-Payload-Type", identified_type(response.header("content-type"), response.decoded)),
         ("WARC-Truncated", response.truncated if response.truncated in _TRUNCATIONS else ""),
     )  # fmt: skip

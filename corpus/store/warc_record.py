@@ -92,7 +92,12 @@ def warc_date(epoch_us: int) -> str:
 
 def sha1(data: bytes) -> str:
     """The labelled digest that every WARC tool reads."""
-    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode("ascii")
+    return labelled(hashlib.sha1(data, usedforsecurity=False).digest())
+
+
+def labelled(digest: bytes) -> str:
+    """A SHA-1 as WARC tools write it."""
+    return "sha1:" + base64.b32encode(digest).decode("ascii")
 
 
 def identified_type(content_type: str | None, decoded: bytes) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpus.crawl.ports import Original, Request
-from corpus.errors import AlreadyExists, StoreError, TryLater
+from corpus.errors import AlreadyExists, NoRoom, StoreError
 from corpus.model import CaptureRef, Response
 from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.layout import OPEN_SUFFIX, Layout
@@ -89,11 +89,12 @@ class SegmentWriter:
     # the loop's side
 
     def append(
-        self, url: str, request: Request, response: Response, *, depth: int, via: str, metadata: dict[str, str]
+        self, url: str, request: Request, response: Response, *, depth: int, via: str, metadata: dict[str, str], payload: bytes = b""
     ) -> tuple[CaptureRef, int]:  # fmt: skip
         """A whole capture. Returns the place of its response record and the end of its last member."""
+        notes = metadata | self._notes
         return self.append_group(
-            encode_group(url, request, response, depth=depth, via=via, metadata=metadata | self._notes, identity=self._identity)
+            encode_group(url, request, response, depth=depth, via=via, metadata=notes, identity=self._identity, payload=payload)
         )
 
     def append_linked(
@@ -267,7 +268,7 @@ class SegmentWriter:
 
 
 def _refused(what: str, error: OSError, where: str) -> StoreError:
-    kind = TryLater if error.errno in NO_ROOM else StoreError
+    kind = NoRoom if error.errno in NO_ROOM else StoreError
     return kind(f"{what}: {error.strerror or error}", where, _FULL)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.url import canonical as canonical_module
@@ -50,6 +50,40 @@ def test_what_is_fetched_has_the_same_key(url: str, base: str | None) -> None:
         assert fetch_url(found) == found
 
 
+RELATIVE = st.one_of(
+    TEXT,
+    st.lists(
+        st.sampled_from(("/", "../", "..", ".", "a", "b.html", "~u", "-", "?", "?q=1&r=%41", "#", "#x y", "http://a.example", ":80", ":81", "//", " ")),
+        max_size=6,
+    ).map("".join),
+)  # fmt: skip
+BASES = st.sampled_from((
+    "http://a.example/", "http://a.example:81/x/y/z.html?q=/1/2", "https://a.example/x//y/", "http://a.example/%7Ea/%2F;p/x(1)",
+    "http://a.example", "http://[::1]:81/a/b", "http://u:p@a.example/x/", "http://a.example/x/../../y/z?", "no base", "mailto:x",
+))  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(RELATIVE, max_size=8), BASES)
+@example(
+    ["../../../../x", "..", "../", "", "#top", "?", "/", "//b/x", "/../x", "x/../y", ".x", "a/.b", "a//b", "x:y"],
+    "http://a.example/p/q/r?s#t",
+)
+@example(
+    ["http://a.example", "http://a.example/", "http://a.example:80/x", "http://a.example.org/x", "http://a.example@b/"],
+    "http://a.example/",
+)
+def test_ordinary_links_lead_where_the_parser_says(hrefs: list[str], base: str) -> None:
+    """Links that are put together without the parser are those that it gives, and so are their keys."""
+    root = fetch_url(base)
+    wanted: dict[str, str] = {}
+    for href in hrefs:
+        found, key = fetch_url(href, root), canonical_url(href, root)
+        if found is not None and key is not None:
+            wanted.setdefault(key, found)
+    assert canonical_links(hrefs, base) == list(wanted.items())
+
+
 @given(st.lists(PIECES, max_size=10).map(lambda pieces: "http://a.example/" + "".join(pieces)))
 def test_escapes_never_change_the_resource(url: str) -> None:
     """Normalising escapes leaves the decoded bytes alone, and no delimiter is made or lost."""
@@ -76,6 +110,7 @@ def test_a_batch_says_the_same_as_one_by_one(hrefs: list[str], base: str) -> Non
     assert canonical_links(hrefs, base) == list(expected.items())
 
 
+@settings(deadline=None)  # the first call reads the suffix list
 @given(TEXT)
 def test_host_functions_are_total(url: str) -> None:
     """Host, authority, domain and partition of any str are defined, and agree between key and fetch form."""

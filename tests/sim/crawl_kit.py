@@ -22,7 +22,7 @@ from corpus.crawl.ports import Ack, AuthorityRow, HostRow, Original, OutboxRow, 
 from corpus.crawl.settings import CrawlSettings, RecrawlSettings
 from corpus.crawl.traps import UrlRules
 from corpus.crawl.worker import Progress, Worker
-from corpus.errors import StoreError, TryLater
+from corpus.errors import NoRoom, StoreError
 from corpus.model import CaptureRef, Kind, Response, Sighting
 from corpus.optout.settings import OptoutSettings
 from corpus.store.frontier_memory import MemoryFrontier
@@ -72,8 +72,8 @@ class MemorySink:
         return ref, self.size
 
     def append(
-        self, url: str, request: Request, response: Response, *, depth: int, via: str, metadata: dict[str, str]
-    ) -> tuple[CaptureRef, int]:
+        self, url: str, request: Request, response: Response, *, depth: int, via: str, metadata: dict[str, str], payload: bytes = b""
+    ) -> tuple[CaptureRef, int]:  # fmt: skip
         self.kept.append((url, response.status, hashlib.sha256(response.decoded).hexdigest()))
         return self._place(len(response.body) + 1)
 
@@ -92,7 +92,7 @@ class MemorySink:
     def sync(self) -> None:
         """Nothing to wait for; a disk that is full says so once."""
         if self.refuse():
-            raise TryLater("the disk refused: no space left on device", self.name, "free some space")
+            raise NoRoom("the disk refused: no space left on device", self.name, "free some space")
         if self.full:
             self.full = False
             raise StoreError("the disk refused: no space left on device", self.name, "free some space")
@@ -163,6 +163,8 @@ class Crawl:
         self.runs = 0
         self.qualities: Callable[[], Mapping[str, float]] = dict
         """What processing found of hosts."""
+        self.quiet: dict[int, float] = {}
+        """Files of a lost owner: until when their hosts rest."""
 
     def router(self, seeds: Sequence[str]) -> Router:
         scope = UrlScope(any=True) if self.config.scope.any else UrlScope.from_seeds(seeds)
@@ -221,8 +223,18 @@ class Crawl:
         )
         quota = None if self.config.max_pages is None else max(self.config.max_pages - spent, 0)
         worker = Worker(
-            self.config, self.files, committer, tools, self.clock, in_store, tell=tell, quota=quota, fresh=not self.runs
+            self.config,
+            self.files,
+            committer,
+            tools,
+            self.clock,
+            in_store,
+            tell=tell,
+            quota=quota,
+            fresh=not self.runs,
+            quiet=self.quiet,
         )
+        self.worker = worker
         self.runs += 1
         if crash_after_s is not None:
             self.clock.run(self._until_crash(worker, crash_after_s))

@@ -9,6 +9,9 @@ from functools import lru_cache
 
 import pytest
 
+from corpus.crawl import worker
+from corpus.crawl.commit import Committer
+from corpus.crawl.settlement import Committed, Settlement
 from corpus.errors import StoreError
 from corpus.testing.web import Robots, SimHost, SimWeb, Trait, address_of, plain_hosts, zoo
 from tests.sim.crawl_kit import Crawl, settings
@@ -185,3 +188,26 @@ def test_desks_and_books_are_given_back() -> None:
     assert not worker._tools.book._fresh
     assert not worker._visitor.errands._tries
     assert not worker._pending
+
+
+def test_texts_that_wait_for_their_numbers_hurry_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past so many characters a group commit does not wait for more of them: what lies in memory is bounded, the pages are the same."""
+    waiting: list[int] = []
+    commit = Committer.commit
+
+    def watched(self: Committer, batch: list[Settlement], *, seal: bool = False) -> Committed:
+        waiting.append(sum(len(settlement.unread or "") for settlement in batch))
+        return commit(self, batch, seal=seal)
+
+    def crawl() -> tuple[int, Counter[tuple[str, str]]]:
+        waiting.clear()
+        found = Crawl(SimWeb(3, plain_hosts(60, 4)), settings(slots=64))
+        found.run()
+        return max(waiting), found.tally()
+
+    monkeypatch.setattr(Committer, "commit", watched)
+    patient, pages = crawl()
+    monkeypatch.setattr(worker, "UNREAD_CHARS", patient // 8)
+    hurried, same = crawl()
+    assert same == pages
+    assert hurried < patient / 2

@@ -118,6 +118,32 @@ def test_visible_text() -> None:
     assert page("<p>日本語 abc カナ").visible_text == "日本語 abc カナ"
 
 
+def test_the_last_text_is_the_visible_text() -> None:
+    """Taken from the tree itself it is the same, and what the crawl reads of a page is complete before and after."""
+    html = """<link rel=canonical href=/c><base href=/d/><svg><a href=s>s</a></svg><div hidden><a href=a>x</a><p hidden>y</div>
+    <style>z</style><noscript><meta name=robots content=noindex>turn on scripts</noscript><p>seen<script>1</script>"""
+    for whole in (html, html + "<noscript>" + "word " * 60 + "</noscript>", "", "<frameset><frame>"):
+        kept, spent = page(whole), page(whole)
+        text = spent.last_text()
+        assert text == kept.visible_text
+        assert spent.last_text() == spent.visible_text == text
+        for name in ("links", "metas", "link_elements", "canonical", "base"):
+            assert getattr(spent, name) == getattr(kept, name), name
+    assert parse(b"plain <b>", "text/plain", URL).last_text() == "plain <b>"
+
+
+def test_elements_are_found_wherever_they_stand() -> None:
+    """One walk finds what a walk per tag finds: in drawings, tables and bodies, in any letter case, and nothing in templates."""
+    html = """<svg><a href=1></a><A HREF=2></A></svg><table><a href=3><tr><td><AREA href=4></table><math><mi><a href=5></math>
+    <template><a href=6></template><body><meta name=a content=b><select><a href=7></select><noscript><a href=8></noscript>"""
+    found = page(html)
+    assert found.tree is not None
+    for tag in ("a", "area", "meta"):
+        assert found._elements[tag] == [node.attributes for node in found.tree.tags(tag)], tag
+    assert {link.url[-1] for link in found.links} >= {"1", "2", "3", "4", "5", "8"}
+    assert "6" not in {link.url[-1] for link in found.links}
+
+
 def test_reading_changes_nothing() -> None:
     """Text is read from a copy: links and metas read afterwards are complete, and the tree is as it was."""
     found = page("<div hidden><a href=a>x</a></div><script>1</script><p>y")

@@ -179,6 +179,8 @@ def test_the_same_capture_encodes_to_the_same_bytes() -> None:
     one, two = (encode_group(URL, REQUEST, PLAIN, depth=1, via="", metadata={}, identity="x") for _ in range(2))
     assert one == two
     assert one != encode_group(URL, REQUEST, PLAIN, depth=1, via="", metadata={}, identity="y")
+    known = hashlib.sha1(PLAIN.body, usedforsecurity=False).digest()
+    assert one == encode_group(URL, REQUEST, PLAIN, depth=1, via="", metadata={}, identity="x", payload=known)
 
 
 HOSTILE = st.text(st.characters(codec=None, categories=("L", "N", "P", "S", "Z", "Cc", "Cs")), max_size=40)
