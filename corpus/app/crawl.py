@@ -21,7 +21,6 @@ from corpus.app.overlap import Overlap
 from corpus.app.prepare import Prepared, prepare, recover_worker
 from corpus.app.project import Project
 from corpus.app.spending import UNLIMITED, PausableClock, budget_of
-from corpus.config.tree import Config
 from corpus.crawl.gate import NearIndex
 from corpus.crawl.quota import Shares
 from corpus.crawl.worker import Progress
@@ -63,6 +62,7 @@ def crawl(
     hold fetch."""
     config = project.config
     refuse_few_handles(config)
+    refuse_beside_workers(project)  # before the lock, which a worker of this machine shares: a fleet is named as one
     with stage_lock(project.layout.locks, "crawl"):
         project.clean()
         if project.remote and not project.layout.server:
@@ -158,7 +158,7 @@ class _Fleet:
                 self._hear(worker, self._children[worker].connection.recv())
             except (EOFError, ConnectionResetError):
                 self._died(worker)
-        if self._beside is not None and self._beside.look():
+        if self._beside is not None and self._beside.look(ending=bool(self._ended)):
             self._tell(("hold", self._beside.held))
         self._progress()
 
@@ -280,11 +280,3 @@ class _Fleet:
         if last or self._watch.due(self._sum("requests")):
             live = self._watch.look(list(self._status.values()), self._dead, self._budget, self._clock.seconds(), last=last)
             self._report("live", live=live)
-
-
-def crawl_label(config: Config, wall: float) -> str:
-    """The crawl's label for a time: the period it falls into, in UTC (`2026-11`, `2026-W48`, `2026-11-30`, `2026`)."""
-    from datetime import UTC, datetime
-
-    formats = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
-    return datetime.fromtimestamp(wall, UTC).strftime(formats[config.recrawl.period])

@@ -13,7 +13,7 @@ from typing import Any
 from corpus.app.domain_target import domain_of, owned_domain
 from corpus.app.fleet_status import workers_there
 from corpus.app.project import Project
-from corpus.errors import UsageError
+from corpus.errors import ServerGone, UsageError
 from corpus.settings import seconds, size_bytes
 from corpus.store.locks import holder
 from corpus.store.standing_orders import BUDGETS, EVERYONE, FACTOR_MAX
@@ -25,13 +25,13 @@ FROM_CONFIG = "config"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An order as it was recorded. `running`: a run is under way and will obey."""
+    """An order as it was recorded. `running`: a run is under way and will obey; None: the server that would know does not answer."""
 
     n: int
     action: str
     value: str
     detail: dict[str, Any]
-    running: bool
+    running: bool | None
 
     def document(self) -> dict[str, Any]:
         return {"n": self.n, "action": self.action, "value": self.value, **self.detail, "running": self.running}
@@ -49,7 +49,7 @@ def resume(project: Project, reason: str = "") -> Given:
 
 def drain(project: Project, reason: str = "") -> Given:
     """End the run under way in order, resumable. Raises UsageError when there is none."""
-    if not running(project):
+    if running(project) is False:
         raise UsageError("no run is under way, so there is nothing to drain", str(project.layout.root))
     return _give(project, "drain", reason=reason)
 
@@ -97,9 +97,14 @@ def budget(project: Project, kind: str, limit: str, reason: str = "") -> Given:
     return _give(project, "budget", value=kind, detail={"limit": value}, reason=reason)
 
 
-def running(project: Project) -> bool:
-    """Whether a crawl holds this folder now, or workers share it."""
-    return holder(project.layout.locks / "crawl.lock") is not None or bool(workers_there(project))
+def running(project: Project) -> bool | None:
+    """Whether a crawl holds this folder now, or workers share it; None when their server does not answer."""
+    if holder(project.layout.locks / "crawl.lock") is not None:
+        return True
+    try:
+        return bool(workers_there(project))
+    except ServerGone:  # an order stands in the log, and needs no server
+        return None
 
 
 def _give(

@@ -1,6 +1,6 @@
 """What a crawl reaches over the network before it asks a single host: name servers, a database, an object store, the hub.
 
-No page host is contacted. Name servers are asked for an address, services only for a connection.
+No page host is contacted. Name servers are asked for an address, a database for a session, other services for a connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from corpus.app.findings import Finding, fault, ok, warn
-from corpus.config.check import seed_lines
+from corpus.config.check import seed_lines, wrong_frontier
 from corpus.config.tree import Config
 from corpus.crawl.dns_client import Answer, NameServers
 from corpus.url.canonical import canonical_url
@@ -78,9 +78,13 @@ def resolvers(config: Config, *, wanted: bool = True) -> Iterator[Finding]:
 
 
 def services(config: Config) -> Iterator[Finding]:
-    """PostgreSQL and S3, where the configuration names them: is anybody listening."""
-    if "://" in config.store.frontier:
-        yield _reach("postgresql", config.store.frontier, "store.frontier")
+    """PostgreSQL and S3, where the configuration names them: is anybody listening, and does the database let us in."""
+    if config.store.frontier != "sqlite" and not wrong_frontier(config.store.frontier):
+        from corpus.app.doctor_database import database
+
+        named = urlsplit(config.store.frontier).hostname is not None and "," not in config.store.frontier
+        heard = _reach("postgresql", config.store.frontier, "store.frontier") if named else None
+        yield heard if heard is not None and heard.state == "fault" else database(config)
     if config.store.s3_endpoint is not None:
         yield _reach("s3", config.store.s3_endpoint, "store.s3_endpoint")
     elif config.store.root.startswith("s3://"):

@@ -23,7 +23,7 @@ from corpus.app.host_quality import QualityFeed
 from corpus.app.orders import Orders, lifted_hosts
 from corpus.app.prepare import url_rules
 from corpus.app.project import Project, open_project
-from corpus.app.seat import FRESH_SEAT, Seat, ServerClock, fleet_claims, open_inbox, plant, seated
+from corpus.app.seat import FRESH_SEAT, Seat, ServerClock, fleet_claims, let_go, open_inbox, plant, quiet_files, seated
 from corpus.app.segments import record_segment
 from corpus.config.tree import Config
 from corpus.crawl.authority import AuthorityBook
@@ -35,6 +35,7 @@ from corpus.crawl.gate import Fingerprint, NearCopy
 from corpus.crawl.identity import user_agent
 from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import CaptureSink, Clock, FrontierStore, Transport
+from corpus.crawl.regions import Ways
 from corpus.crawl.seen import RecentSeen
 from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
@@ -48,7 +49,8 @@ from corpus.store.control_log import ControlEntry
 from corpus.store.layout import segment_name
 from corpus.store.locks import PartitionLock
 from corpus.store.warc_write import SealedSegment, SegmentWriter
-from corpus.url.partition import PARTITION_FILES
+from corpus.url.host import registered_domain
+from corpus.url.partition import PARTITION_FILES, partition_file
 from corpus.version import __version__
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ class _Process:
     def __init__(self, spec: FetchSpec, link: Link, project: Project) -> None:
         self._spec, self._link, self._project = spec, link, project
         config = project.config
-        self._clean = False
+        self._clean = self._given_up = False
         self._lag = LoopLag()
         self._stack = ExitStack()
         self._files: dict[int, FrontierStore] = {}
@@ -160,6 +162,8 @@ class _Process:
         self._errands: set[asyncio.Task[None]] = set()
         self._orders_due, self._asked_at, self._heard_at, self._told_at = 0, 0.0, 0.0, 0.0
         self._held = False
+        self._keeper: LeaseKeeper | None = None
+        self._ways = Ways()
         self._committer = Committer(
             self._files, self._epochs, self._sinks, self._consent, open_inbox(project, spec.files), self, self._router,
             near_copies=config.crawl.near_copies, on_sealed=self._record_sealed, ack_sealed=project.remote or spec.seat is not None,
@@ -204,8 +208,8 @@ class _Process:
         transport: Transport = (sockets := HttpTransport(config.crawl, clock))
         keeper = None
         if self._project.layout.server:
-            transport = keeper = _lease_keeper(sockets, self._files, config.store.lease, clock)
-            sockets.before_send = keeper.until_sure
+            transport = keeper = self._keeper = _lease_keeper(sockets, self._files, config.store.lease, clock)
+            sockets.before_send, sockets.met = keeper.until_sure, self._met
         book = AuthorityBook(config.optout, config.crawl.robots_token, self._consent.body)
         alone = spec.workers == 1 and spec.seat is None
         claims = None if alone else self._claims(clock)
@@ -216,7 +220,7 @@ class _Process:
         )  # fmt: skip
         worker = Worker(
             config.crawl, self._files, self._committer, tools, clock, in_store, tell=self._tell, quota=spec.quota,
-            fresh=max(self._epochs.values()) <= (FRESH_EPOCH if spec.seat is None else FRESH_SEAT),
+            fresh=max(self._epochs.values()) <= (FRESH_EPOCH if spec.seat is None else FRESH_SEAT), quiet=quiet_files(self._files),
         )  # fmt: skip
         self._listen(asyncio.get_running_loop(), worker)
         lag = asyncio.create_task(self._lag.run())
@@ -272,6 +276,9 @@ class _Process:
                 worker.drain()
             case ("stop",):
                 worker.stop()
+            case ("give-up",):
+                self._given_up = True
+                worker.give_up()
             case ("quota", int(pages)):
                 worker.deal(pages)
             case ("errand", errand):
@@ -315,12 +322,26 @@ class _Process:
 
     def _tell(self, progress: Progress) -> None:
         told = asdict(progress)
-        told["gauges"]["lag_ms"] = self._lag.p99_ms()
+        told["gauges"] |= {"lag_ms": self._lag.p99_ms(), "lag_own_ms": self._lag.own_p99_ms()}
         if self._spec.seat is not None:
             # what this says may be older than the question; the next one is not: it was begun after this one was told
             self._told_at, self._heard_at = self._heard_at, self._asked_at
-            told["gauges"] |= {"heard": self._told_at, "orders": self._orders.version}
+            told["gauges"] |= {"heard": self._told_at, "orders": self._orders.version, **self._rest()}
         self._link.send(("status", told))
+
+    def _met(self, host: str, seconds: float) -> None:
+        self._ways.met(partition_file(registered_domain(host)), seconds)
+
+    def _rest(self) -> dict[str, Any]:
+        """What holds us up beside our hosts (a lease in doubt, files whose former owner's contacts may still run), and our ways."""
+        now = time.monotonic()
+        left = [until - now for until in quiet_files(self._files).values() if until > now]
+        return {
+            "ways": self._ways.known(),
+            "doubt": self._keeper is not None and not self._keeper.sure(),
+            "quiet": len(left),
+            "quiet_s": max(left, default=0.0),
+        }
 
     def _record_sealed(self) -> None:
         """Record what was sealed, and what an earlier call could not."""
@@ -335,6 +356,8 @@ class _Process:
     def close(self) -> None:
         """Let go of the files; in order only when everything was sealed."""
         for store in self._files.values():
+            if self._given_up and not self._clean:
+                let_go(store)
             store.close(clean=self._clean)
         self._stack.close()
 

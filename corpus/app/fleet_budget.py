@@ -66,6 +66,16 @@ def _others_starve(beat: Beat, me: int) -> bool:
     return any(member.there and member.id != me and member.report.get("starving") for member in beat.members)
 
 
+def used(beat: Beat, budget: Budget, seconds: float) -> list[list[object]]:
+    """[key, used, limit] of what bounds the run, over all members; pages are those that were dealt out."""
+    rows: list[tuple[str, float, float | None]] = [
+        ("crawl.max_pages", beat.run.dealt, budget.pages),
+        ("crawl.max_bytes", total(beat, "bytes_wire"), budget.bytes),
+        ("crawl.max_time", round(seconds, 1), budget.seconds),
+    ]
+    return [list(row) for row in rows if row[2] is not None]
+
+
 def verdict(project: Project, fleet: Fleet, beat: Beat, budget: Budget, seconds: float, *, quiet: bool) -> str:
     """Why the run ends: `done`, `budget`, or not (empty). `seconds`: since it was opened, without pauses."""
     if budget.met(wire_bytes=total(beat, "bytes_wire"), seconds=seconds):

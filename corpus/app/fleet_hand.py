@@ -61,6 +61,14 @@ class Hand:
         self._report("draining", why=why, files=len(self.files))
         self._child.send(("drain",))
 
+    def give_up(self, why: str) -> None:
+        """End without waiting for room on the disk; files are released, and what is not acknowledged is fetched again by others."""
+        if self._child is None or self.ending:
+            return
+        self.ending, self._drained_at = why, time.monotonic()
+        self._report("giving up", why=why, files=len(self.files))
+        self._child.send(("give-up",))
+
     def hurry(self, *, hard: bool) -> None:
         """What ends takes no longer than it must; what says nothing for longer than its leases last is ended."""
         if self._child is None:

@@ -5,7 +5,7 @@ The shares are `crawl.assign`'s; what is said here is when a member may take, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from corpus.crawl.assign import wanted
@@ -15,9 +15,17 @@ from corpus.url.partition import PARTITION_FILES
 ALL = tuple(range(PARTITION_FILES))
 
 
-def share(me: int, members: Iterable[int]) -> frozenset[int]:
-    """The partition files that `me` should own."""
-    return frozenset(wanted(str(me), [str(number) for number in members], PARTITION_FILES))
+def share(me: int, members: Iterable[int], far: Mapping[int, Collection[int]] | None = None) -> frozenset[int]:
+    """The partition files that `me` should own. `far`: by file, members that are given it only where nobody else has room."""
+    away = {file: {str(number) for number in numbers} for file, numbers in (far or {}).items()}
+    return frozenset(wanted(str(me), [str(number) for number in members], PARTITION_FILES, away))
+
+
+def share_of(beat: Beat, me: int) -> frozenset[int]:
+    """The same among those who live, by what is known of regions."""
+    live = [member for member in beat.members if member.live]
+    far = {file: {member.id for member in live if member.region in regions} for file, regions in beat.run.far.items()}
+    return share(me, (member.id for member in live), far)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +40,8 @@ def change(beat: Beat, me: int, owned: frozenset[int], node: str, *, patient: bo
     """What is to change of what `me` owns; None for nothing (or not yet).
 
     `patient`: rather wait for files whose owner is letting go of them than begin twice."""
-    want = share(me, (member.id for member in beat.members if member.live))
-    free = frozenset(file for file in want - owned if _free(beat.leases.get(file), node))
+    want = share_of(beat, me)
+    free = frozenset(file for file in want - owned if may_take(beat.leases.get(file), node))
     waiting = want - owned - free
     if owned - want:
         return Change(tuple(sorted(want & (owned | free))), restart=True)
@@ -42,8 +50,14 @@ def change(beat: Beat, me: int, owned: frozenset[int], node: str, *, patient: bo
     return Change(tuple(sorted(owned | free)), restart=bool(owned))
 
 
-def _free(lease: tuple[str, bool] | None, node: str) -> bool:
+def may_take(lease: tuple[str, bool] | None, node: str) -> bool:
+    """Whether a file may be taken: (whose it was, whether the lease is in force)."""
     return lease is None or lease[0] == node or not lease[1]
+
+
+def gives_way(full_s: float, wait_s: float, others: Iterable[Member]) -> bool:
+    """Whether a member whose disk has been full for `full_s` gives its files back: after `wait_s`, and only to somebody with room."""
+    return full_s > wait_s and any(member.live and not member.report.get("full") for member in others)
 
 
 class Quiet:

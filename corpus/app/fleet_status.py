@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from corpus.app.project import Project
@@ -11,6 +11,8 @@ from corpus.observe.metrics import FleetNumbers
 
 if TYPE_CHECKING:
     from corpus.store.fleet_members import Member
+
+NAMED = 5
 
 
 def workers_there(project: Project) -> list[Member]:
@@ -22,12 +24,18 @@ def workers_there(project: Project) -> list[Member]:
     return members_there(project.layout.server)
 
 
+def named(members: Sequence[Member]) -> str:
+    """Members by number and machine, the first of them."""
+    first = ", ".join(f"worker {member.id} on {member.host}" for member in members[:NAMED])
+    return f"{first} and {len(members) - NAMED} more" if len(members) > NAMED else first
+
+
 def refuse_beside_workers(project: Project) -> None:
     """Raises Locked while workers crawl: a run of one machine would own all that they share."""
     there = workers_there(project)
     if there:
-        named = ", ".join(f"worker {member.id} on {member.host}" for member in there[:5])
-        raise Locked(f"{named} crawl here", "corpus worker", "start corpus worker to help them, or end them first")
+        crawl = "crawl here" if len(there) > 1 else "crawls here"
+        raise Locked(f"{named(there)} {crawl}", "corpus worker", "start corpus worker to help them, or end them first")
 
 
 def numbers(project: Project) -> FleetNumbers | None:
@@ -54,7 +62,12 @@ def facts(project: Project) -> Iterable[tuple[str, str]]:
     if not there:
         return []
     version = project.control.version()
-    rows = [("fleet", f"{len(there)} workers, {sum(member.report.get('pages_s', 0.0) for member in there):.1f} pages/s")]
+    rows = [
+        (
+            "fleet",
+            f"{len(there)} worker{'s' if len(there) > 1 else ''}, {sum(member.report.get('pages_s', 0.0) for member in there):.1f} pages/s",
+        )
+    ]
     for member in there:
         report = member.report
         behind = version - int(report.get("orders", version))

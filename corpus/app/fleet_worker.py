@@ -11,24 +11,26 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from corpus.app.crawl import COUNTED, CrawlEnd
 from corpus.app.crawl_watch import Watch
 from corpus.app.fetch_process import FetchSpec
-from corpus.app.fleet_budget import PageShare, verdict
+from corpus.app.fleet_budget import PageShare, used, verdict
+from corpus.app.fleet_guard import HURRIED_S, Guard
 from corpus.app.fleet_hand import Hand
 from corpus.app.fleet_open import first_in, sweep
 from corpus.app.fleet_shape import shape
-from corpus.app.fleet_share import Quiet, change
-from corpus.app.frontier_files import held_s
+from corpus.app.fleet_share import Quiet, change, gives_way, share_of
+from corpus.app.fleet_waits import spare, waits
+from corpus.app.frontier_files import longer_s
 from corpus.app.orders import Orders
 from corpus.app.project import Project
-from corpus.app.seat import Seat
+from corpus.app.seat import Seat, egress
 from corpus.app.segments import newest_epoch
 from corpus.app.spending import Budget, PausableClock, budget_of
-from corpus.errors import CorpusError, FenceLost, ServerGone, WorkerDied
+from corpus.errors import CorpusError, FenceLost, NoRoom, ServerGone, WorkerDied
 from corpus.observe.runlog import Reporter
 from corpus.store.fleet_members import Beat, Fleet, node_of
 from corpus.store.fleet_near import PostgresNearIndex
@@ -39,6 +41,11 @@ SETTLE_S = 1.0
 PATIENCE_S = 20.0
 """How long files are waited for whose owner is letting go of them, before we begin with what there is."""
 AWAY_S = 1.0
+WAYS_S = 10.0
+"""How often it is told how far our region is from the hosts of our files."""
+FULL_S = 10.0
+"""A full disk is waited for at least as long, and at least as long as a lease, before its files are given back."""
+_MAKE_ROOM = "free some space, and start this worker again; the others go on with its files"
 DEATHS = 3
 """Young deaths of the fetch process in a row before the member gives up."""
 
@@ -51,27 +58,35 @@ class FleetWorker:
         self._label, self._run_id, self._region = crawl_id, run_id, region
         self._orders = Orders(project)
         self._orders.news()
-        self._held_s = held_s(project.layout)
+        self._lease_s, self._longer_s = project.layout.lease[0], longer_s(project.layout)
         self._gap_s = max(self._config.crawl.ip_gap_s, self._config.crawl.delay_start)
         """How long an address is left alone whose last holder died."""
+        self._guard: Guard | None = None
         self._fleet: Fleet | None = None
         self._near: PostgresNearIndex | None = None
         self._number, self._node, self._life, self._run = 0, "", 0, 0
-        self._hand = Hand(report, self._held_s)
+        self._hand = Hand(report, self._lease_s + self._longer_s)
         self._beat: Beat | None = None
         self._next_beat = self._next_try = 0.0
         self._members: tuple[int, ...] = ()
-        self._settled_at = self._patient_until = 0.0
+        self._far: Mapping[int, tuple[str, ...]] = {}
+        self._settled_at = self._patient_until = self._next_ways = 0.0
         self._quiet, self._pages = Quiet(), PageShare()
         self._ended = ""
         self._drained = False
         self._clock, self._joined_age = PausableClock(), 0.0
+        self._since = PausableClock()
+        """Of this member's whole life; `_clock` begins anew with every number."""
+        self._spare = False
+        self._full_since = time.monotonic()
+        self._unfit: NoRoom | None = None
         self._watch, self._pages_s = Watch(project, run_id, "crawl", self._orders, 0), 0.0
 
     # ---- life
 
     def run(self, stopping: Callable[[], int]) -> CrawlEnd:
         """Work until the run or the member ends. Raises CorpusError for what a person must see to."""
+        self._guard = Guard(max(self._lease_s, HURRIED_S), self._sever, lambda: bool(stopping()) or self._drained)
         self._join()
         while not (self._ended and not self._hand.at_work):
             for message in self._hand.listen():
@@ -90,17 +105,21 @@ class FleetWorker:
             self._progress()
         self._try(self._leave)
         self._progress(last=True)
+        if self._unfit is not None:
+            raise self._unfit
         return CrawlEnd(self._ended, **{name: self._hand.total(name) for name in COUNTED}, parked=dict(self._hand.status.parked))
 
     def close(self) -> None:
         """The fetch process is gone afterwards, in whatever state."""
         self._hand.close()
         self._away()
+        if self._guard is not None:
+            self._guard.close()
 
     def _join(self) -> None:
         """Become a member. Where nobody else is, what the run begins with is made ready first."""
         server = self._project.layout.server
-        fleet = Fleet(server, self._held_s, self._gap_s, lambda: newest_epoch(self._project))
+        fleet = self._server(lambda: newest_epoch(self._project))
         try:
             who = (socket.gethostname(), os.getpid(), self._region)
             self._number, run = fleet.enter(self._label, who, lambda: first_in(self._project, self._report), shape(self._project))
@@ -113,18 +132,35 @@ class FleetWorker:
         self._joined_age, self._clock = run.age_s, PausableClock()
         self._beat, self._members, self._settled_at = None, (), time.monotonic()
         self._report(
-            "worker", number=self._number, run=run.id, crawl_id=run.crawl_id, region=self._region, epoch=fleet.generation
+            "worker",
+            number=self._number,
+            run=run.id,
+            crawl_id=run.crawl_id,
+            region=self._region,
+            egress=egress(),
+            epoch=fleet.generation,
         )
+
+    def _server(self, generation: Callable[[], int]) -> Fleet:
+        return Fleet(self._project.layout.server, self._lease_s, self._gap_s, generation, longer_s=self._longer_s)
 
     def _try(self, step: Callable[[], None]) -> None:
         """A step that needs the server; without it we wait, and what our fetch process does is bounded by its leases."""
+        assert self._guard is not None, "steps are taken by `run`"
         try:
-            step()
+            with self._guard.step():
+                step()
         except ServerGone as error:
             if self._fleet is not None:
                 self._report("waiting for the server", why=str(error.what))
             self._away()
             self._next_try = time.monotonic() + AWAY_S
+
+    def _sever(self) -> None:
+        """From the guard's thread: whatever is asked of the server right now has failed."""
+        for one in (self._fleet, self._near):
+            if one is not None:
+                one.sever()
 
     def _away(self) -> None:
         fleet, near, self._fleet, self._near = self._fleet, self._near, None, None
@@ -137,7 +173,7 @@ class FleetWorker:
         if not self._number:
             self._join()
             return
-        fleet = Fleet(self._project.layout.server, self._held_s, self._gap_s, lambda: 0)
+        fleet = self._server(lambda: 0)
         fleet.run = self._run
         self._fleet, self._near = fleet, PostgresNearIndex(self._project.layout.server, self._config.crawl.near_k)
         self._report("the server answers again", number=self._number)
@@ -159,12 +195,26 @@ class FleetWorker:
             self._report("a member is lost", number=number, what="its files are taken over when their leases have ended")
         if beat.lost:
             sweep(self._project, beat.lost)
+        if self._region and time.monotonic() >= self._next_ways:
+            self._next_ways = time.monotonic() + WAYS_S
+            self._fleet.note_ways(self._region, self._hand.status.gauges.get("ways", {}))
         self._exchange(self._fleet, beat)
         if self._ended:
             return
+        self._give_way(beat)
         self._ended = beat.run.ended or self._verdict(self._fleet, beat)
         if not self._ended:
             self._assign(self._fleet, beat)
+
+    def _give_way(self, beat: Beat) -> None:
+        """A disk without room for as long as a lease lasts: whoever has some goes on with our files, and we end. Alone we wait."""
+        now, hand = time.monotonic(), self._hand
+        if not hand.status.full:
+            self._full_since = now
+        others = [member for member in beat.members if member.id != self._number]
+        if gives_way(now - self._full_since, max(self._lease_s, FULL_S), others):
+            self._unfit = NoRoom(hand.status.stalled, hint=_MAKE_ROOM)
+            hand.give_up("no room")
 
     def _exchange(self, fleet: Fleet, beat: Beat) -> None:
         """What the fetch process has to hear of the others, and they of it."""
@@ -189,8 +239,10 @@ class FleetWorker:
             for _ in self._hand.listen():
                 pass
         self._away()
-        self._number, self._pages = 0, PageShare()
+        lost, self._number, self._pages = self._number, 0, PageShare()
         self._join()
+        if self._fleet is not None:  # claims that were on their way while we were given up reached the server afterwards
+            self._fleet.end_claims(lost)
 
     def _words(self) -> dict[str, Any]:
         """What the others hear of us: totals of this member in the run, and how its fetch process is."""
@@ -199,10 +251,17 @@ class FleetWorker:
         return {
             **{name: hand.total(name) for name in (*COUNTED, "new_pages")},
             "files": list(hand.files), "life": self._life, "idle": at_rest, "sent": status.sent, "applied": status.applied,
-            "starving": status.starving, "unused": self._pages.unused(status.new_pages), "stalled": status.stalled,
-            "heard": gauges.get("heard", 0.0), "orders": min(self._orders.version, gauges.get("orders", self._orders.version)),
+            "starving": status.starving, "unused": self._pages.unused(status.new_pages), "stalled": status.stalled or self._waits(),
+            "full": status.full, "heard": gauges.get("heard", 0.0), "orders": min(self._orders.version, gauges.get("orders", self._orders.version)),
             "pages_s": round(self._pages_s, 2),
         }  # fmt: skip
+
+    def _waits(self) -> str:
+        if self._ended:
+            return ""
+        gauges = self._hand.status.gauges if self._hand.at_work else {}
+        connected = self._fleet is not None
+        return waits(self._beat, self._number, self._hand.files, self._node, connected=connected, gauges=gauges)
 
     # ---- decisions
 
@@ -224,10 +283,14 @@ class FleetWorker:
     def _assign(self, fleet: Fleet, beat: Beat) -> None:
         now = time.monotonic()
         live = tuple(member.id for member in beat.members if member.live)
-        if live != self._members:
+        if (live, beat.run.far) != (self._members, self._far):
+            self._far = beat.run.far
             self._members, self._settled_at, self._patient_until = live, now + SETTLE_S, now + PATIENCE_S
         if now < self._settled_at or self._hand.ending:
             return
+        if self._spare != (not share_of(beat, self._number)):
+            self._spare = not self._spare
+            self._report("spare" if self._spare else "no spare any more", what=spare(beat) if self._spare else "it has a share")
         due = change(beat, self._number, frozenset(self._hand.files), self._node, patient=now < self._patient_until)
         if due is None:
             return
@@ -257,7 +320,7 @@ class FleetWorker:
                 self._try(lambda: self._fleet.post.ask(file, errand) if self._fleet is not None else None)
             case ("errand-done", errand, request, result):
                 self._try(lambda: self._fleet.post.answer(errand, request, result) if self._fleet is not None else None)
-            case ("error", FenceLost() | ServerGone() as error):
+            case ("error", FenceLost() | ServerGone() | NoRoom() as error):
                 self._report("the fetch process ended", why=str(error.what))
             case ("error", CorpusError() as error):
                 raise error
@@ -281,6 +344,8 @@ class FleetWorker:
         self._pages = PageShare()
         if unused:
             self._try(lambda: self._fleet.give_back(unused) if self._fleet is not None else None)
+        if self._unfit is not None:
+            self._ended = self._ended or "no room"
         if clean:
             return
         self._report("fetch process died", exit_status=code, ending=why)
@@ -296,11 +361,15 @@ class FleetWorker:
         for order in self._orders.news():
             self._report("order", n=order.n, action=order.action, value=order.value, **dict(order.detail), reason=order.reason)
             self._drained |= order.action == "drain"
-        self._clock.pause(self._orders.standing.pause is not None)
+        for clock in (self._clock, self._since):
+            clock.pause(self._orders.standing.pause is not None)
 
     def _progress(self, *, last: bool = False) -> None:
         hand = self._hand
         if last or self._watch.due(hand.total("requests")):
-            live = self._watch.look([hand.status], hand.dead, self._budget, self._clock.seconds(), last=last)
+            live = self._watch.look([hand.status], hand.dead, Budget(), self._since.seconds(), last=last)
+            live.stalled = hand.status.stalled or self._waits() or live.stalled
+            if self._beat is not None:
+                live.budget = used(self._beat, self._budget, self._joined_age + self._clock.seconds())
             self._pages_s = live.pages_s
             self._report("live", live=live)

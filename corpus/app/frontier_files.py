@@ -62,18 +62,18 @@ def open_on_server(layout: Layout, file: int, recent: RecentSeen | None, seen: O
     return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=_lease(layout))
 
 
-def held_s(layout: Layout) -> float:
-    """How long a partition file, or a member of a fleet, is held without a renewal. Its owner sends nothing past half of a
+def longer_s(layout: Layout) -> float:
+    """How much longer than a lease the hosts of a partition file are left alone whose owner died. It sent nothing past half of its
     lease; what was sent then may last as long as a request may."""
     ttl, longest = layout.lease
-    return max(ttl, ttl / 2 + longest)
+    return max(ttl / 2 + longest - ttl, 0.0)
 
 
 def _lease(layout: Layout) -> Lease:
     from corpus.store.frontier_postgres import Lease
 
-    held = held_s(layout)
-    return Lease(_node(layout), held, held + NODE_WAIT_S)
+    ttl = layout.lease[0]
+    return Lease(_node(layout), ttl, ttl + NODE_WAIT_S, longer_s(layout))
 
 
 def _node(layout: Layout) -> str:

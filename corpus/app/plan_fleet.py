@@ -60,8 +60,8 @@ GUESSES: tuple[Assumption, ...] = (
     Assumption("cores kept busy", 0.7, "share", "assumed"),
     Assumption("language and signals a page", 0.0013, "CPU-s", "BENCHMARKS.md"),
     Assumption("band join a document", 0.7e-6, "CPU-s", "BENCHMARKS.md"),
-    Assumption("PostgreSQL acknowledges", 3_000.0, "pages a server CPU-second", "assumed: the least we accept"),
-    Assumption("PostgreSQL log a new URL", 859.0, "bytes", "a prototype on PostgreSQL 15"),
+    Assumption("PostgreSQL CPU a page", 0.0006, "CPU-s", "BENCHMARKS.md, a fleet: address claims and near copies included"),
+    Assumption("PostgreSQL log a new URL", 870.0, "bytes", "BENCHMARKS.md, its part of a page included"),
     Assumption("PostgreSQL primary carries", 3_500.0, "pages/s", "assumed: bound by its disk"),
 )
 _EXTRACT: dict[str, tuple[float, str]] = {
@@ -164,7 +164,7 @@ def _cores(target: Target, value: Mapping[str, float], rate: float, seconds: flo
     measure = value["extraction a page"] + value["language and signals a page"]
     fetch, process = rate * value["fetch CPU a page"] / busy, rate * measure / busy
     return {
-        "fetch": fetch, "process": process, "postgresql": rate / value["PostgreSQL acknowledges"] / busy,
+        "fetch": fetch, "process": process, "postgresql": rate * value["PostgreSQL CPU a page"] / busy,
         "core_hours": (fetch + process) * seconds / 3_600,
         "clusters_core_hours": target.pages * value["band join a document"] / 3_600,
     }  # fmt: skip
@@ -192,7 +192,7 @@ def _postgresql(value: Mapping[str, float], rate: float) -> dict[str, float]:
     urls = rate * value["known URLs a page"]
     return {
         "acknowledged_per_s": rate, "new_urls_per_s": urls, "log_bytes_per_s": urls * value["PostgreSQL log a new URL"],
-        "server_cores": rate / value["PostgreSQL acknowledges"], "primaries": math.ceil(rate / value["PostgreSQL primary carries"]),
+        "server_cores": rate * value["PostgreSQL CPU a page"], "primaries": math.ceil(rate / value["PostgreSQL primary carries"]),
     }  # fmt: skip
 
 

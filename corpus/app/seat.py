@@ -7,6 +7,7 @@ Loads PostgreSQL only where it is used.
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from corpus.app.project import Project
 from corpus.config.tree import Config
 from corpus.crawl.clock import RealClock
 from corpus.crawl.ports import FrontierStore, Inbox
+from corpus.errors import ServerGone
 from corpus.store.inbox import ObjectInbox
 
 if TYPE_CHECKING:
@@ -101,6 +103,21 @@ def fleet_claims(project: Project, seat: Seat, clock: RealClock) -> ThreadedClai
     from corpus.store.fleet_claims import PostgresIpClaims
 
     return ThreadedClaims(PostgresIpClaims(project.layout.server), seat.node, project.config.crawl, clock.wall)
+
+
+def quiet_files(stores: Mapping[int, FrontierStore]) -> dict[int, float]:
+    """By file, until when (monotonic) nobody may be contacted, because a former owner died and its contacts may still run."""
+    found = {number: getattr(store, "quiet_until", -math.inf) for number, store in stores.items()}
+    return {number: until for number, until in found.items() if until > -math.inf}
+
+
+def let_go(store: FrontierStore) -> None:
+    """Free a file whose last pages could not be made durable here; nothing of it is in flight any more."""
+    from corpus.store.frontier_postgres import PostgresFrontier
+
+    if isinstance(store, PostgresFrontier):
+        with suppress(ServerGone):  # its lease ends by itself then
+            store.let_go()
 
 
 def plant(config: Config, seat: Seat, stores: Mapping[int, FrontierStore]) -> None:

@@ -49,9 +49,9 @@ class FleetModel:
     quarantine: bool = True
 
     @property
-    def held_s(self) -> float:
-        """How long a partition is its owner's without a word from it."""
-        return max(self.lease_s, self.lease_s / 2 + self.total_timeout_s) if self.quarantine else self.lease_s
+    def longer_s(self) -> float:
+        """How much longer than a lease its last contacts may run, so that hosts of a lost owner rest."""
+        return max(self.lease_s / 2 + self.total_timeout_s - self.lease_s, 0.0) if self.quarantine else 0.0
 
     @property
     def beat_s(self) -> float:
@@ -67,6 +67,8 @@ class Partition:
     clean: bool = True
     lost_at: float | None = None
     """When its owner failed; None: it did not, or somebody has taken over."""
+    quiet_until: float = 0.0
+    """When contacts of an owner that was lost are surely over."""
 
 
 @dataclass(slots=True)
@@ -130,6 +132,8 @@ class World:
         self.seen: dict[str, float] = {}
         """Member → when the server gives it up."""
         self.recovered_s: list[float] = []
+        self.rested_s = 0.0
+        """For how long partitions had an owner again, and their hosts rested because the last one's contacts might have run."""
         self.moved = self.rejoined = 0
         self.calm_wasted_s = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -166,7 +170,7 @@ class World:
     def _join(self) -> None:
         member = Member(f"w{next(self._names)}", Schedule(self.settings, CdnTable([])), self.now)
         self.members[member.name] = member
-        self.seen[member.name] = self.now + self.model.held_s
+        self.seen[member.name] = self.now + self.model.lease_s
         self._at(self.now + self._random.uniform(0.0, 1.0), lambda: self._beat(member))
         self._at(self.now + COMMIT_S, lambda: self._commit(member))
 
@@ -179,7 +183,7 @@ class World:
             self._fails(self.members[name], alive=False)
         for at, name in enumerate(hit[model.killed :]):
             self._fails(self.members[name], alive=True)
-            away_s = self.model.lease_s / 3 if at % 2 else 2.0 * model.held_s
+            away_s = self.model.lease_s / 3 if at % 2 else 2.0 * (model.lease_s + model.longer_s)
             self._at(self.now + away_s, lambda member=self.members[name]: self._back(member))  # type: ignore[misc]
         for _ in range(model.joined):
             self._join()
@@ -210,7 +214,7 @@ class World:
         if not member.alive or not member.connected:
             return
         member.renewed = self.now
-        self.seen[member.name] = self.now + self.model.held_s
+        self.seen[member.name] = self.now + self.model.lease_s
         names = tuple(sorted(name for name, until in self.seen.items() if until > self.now))
         release, acquire = moves(member.owned, self._share(names).get(member.name, []), at_most=AT_MOST)
         for number in release:
@@ -234,14 +238,22 @@ class World:
         if partition.owner and self.seen.get(partition.owner, 0.0) > self.now:
             return
         clean = partition.clean or not self.model.quarantine
+        if partition.owner:  # lost: its lease has ended, its contacts perhaps not
+            quiet = self.seen[partition.owner] + self.model.longer_s
+            self.rested_s += max(quiet - max(partition.quiet_until, self.now), 0.0)
+            partition.quiet_until = max(partition.quiet_until, quiet)
         if partition.lost_at is not None:
             self.recovered_s.append(self.now - partition.lost_at)
         self.moved += partition.owner != "" or partition.lost_at is not None
         partition.owner, partition.clean, partition.lost_at = member.name, False, None
         member.owned.add(number)
-        wall = self.now
+        wall, begins = self.now, max(self.now, partition.quiet_until)
         for row in partition.rows.values():
-            hold = 0.0 if row.state == "new" and clean else self.now + restart_gap_s(row, self.settings, clean=clean)
+            hold = (
+                0.0
+                if row.state == "new" and clean and begins == self.now
+                else begins + restart_gap_s(row, self.settings, clean=clean)
+            )
             member.rows[row.host] = row
             member.schedule.add(row, self.now, wall, not_before=hold if self.model.quarantine else 0.0)
 

@@ -60,7 +60,10 @@ def _rows(counts: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
 
 
 def running(project: Project) -> str:
-    """Which stage holds the folder, by which process; empty when none does."""
+    """Which stage holds the folder, by which process, or which workers crawl it together; empty when nobody works on it."""
+    there = fleet_status.workers_there(project)
+    if there:
+        return f"crawl by {fleet_status.named(there)}"
     for stage in ("crawl", "process", "export"):
         found = holder(project.layout.locks / f"{stage}.lock")
         if found:

@@ -73,6 +73,7 @@ def apply(project: Project, engine: Engine, report: Reporter, *, at: float | Non
     """Carry out every order that is not carried out yet. Raises Locked while a stage is running, StoreError where something
     cannot be read (what could be was removed all the same, and no proof is given)."""
     now = time.time() if at is None else at
+    refuse_beside_workers(project)  # before the locks, one of which a worker of this machine shares
     with ExitStack() as stack:
         for stage in STAGES:
             stack.enter_context(stage_lock(project.layout.locks, stage))

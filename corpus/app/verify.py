@@ -62,6 +62,7 @@ def verify(project: Project, report: Reporter, *, repair: bool = False, rebuild:
         running = _running(project)
         findings = check(project, report, running=bool(running))
         return Verdict(findings.checked, findings.all(), running)
+    refuse_beside_workers(project)  # before the locks, one of which a worker of this machine shares
     with ExitStack() as stack:
         for stage in STAGES:
             stack.enter_context(stage_lock(project.layout.locks, stage))

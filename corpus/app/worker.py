@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from contextlib import suppress
 
-from corpus.app.project import open_project
+from corpus.app.project import Project, open_project
 from corpus.app.run import INTERRUPTED, RESUME, Run
 from corpus.config.tree import Config
-from corpus.errors import CorpusError, UsageError
+from corpus.errors import CorpusError, NoRoom, UsageError
 from corpus.observe.summary import Summary
 from corpus.store.locks import stage_lock
 
@@ -27,12 +28,23 @@ def check_worker(config: Config, region: str) -> None:
         raise UsageError(f"not a name of a region: {region[:60]!r}", "--region", "letters, digits, '.', '_' and '-', at most 40")
 
 
+def check_room(project: Project) -> None:
+    """Raises NoRoom where not one segment would fit: who joins takes files from others, and should be able to work on them."""
+    needed = project.config.store.segment_bytes
+    for folder in (project.layout.root, project.layout.local):
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            said = f"{free / 1e6:.0f} MB are free, and a segment takes up to {needed / 1e6:.0f} MB"
+            raise NoRoom(said, str(folder), "free some space, or name another folder")
+
+
 def run_worker(config: Config, *, region: str = "", quiet: bool = False) -> Summary:
     """Join the fleet and crawl until the run ends, or until told to go. Writes this worker's log and summary."""
     check_worker(config, region)
     from corpus.app.fleet_worker import FleetWorker
 
     project = open_project(config)
+    check_room(project)
     with stage_lock(project.layout.locks, "crawl", shared=True):
         project.clean()
         run = Run(project, quiet=quiet, suffix=re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:40])

@@ -9,6 +9,12 @@ import click
 from corpus.cli.options import as_json, clean, emit, with_config
 from corpus.config.tree import Config
 
+_WHEN = {
+    True: "the run under way obeys before its next take",
+    False: "no run is under way: it holds from the next one on",
+    None: "it is recorded; the database server does not answer, so who is at work is not known, and workers find it when they next"
+    " look at the log",
+}
 reason = click.option("--reason", default="", help="Why; kept in the control log.")
 
 
@@ -88,8 +94,5 @@ def _order(config: Config, verb: str, as_json: bool, **arguments: Any) -> int:
     words = " ".join(
         [given.action, given.value, *(f"{key} {value:g}" for key, value in given.detail.items() if value is not None)]
     )
-    when = (
-        "the run under way obeys before its next take" if given.running else "no run is under way: it holds from the next one on"
-    )
-    click.echo(clean(f"order {given.n}: {' '.join(words.split())}; {when}"))
+    click.echo(clean(f"order {given.n}: {' '.join(words.split())}; {_WHEN[given.running]}"))
     return 0

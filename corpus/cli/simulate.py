@@ -134,7 +134,7 @@ def _fleet(told: dict[str, Any]) -> str:
             f"{members['killed']} workers were killed, {members['cut_off']} cut off ({members['rejoined']} for too long); {members['live']} are there at the end",
             "",
             f"contacts      {told['contacts']:,}; a worker's: {each['least']} to {each['most']}, {each['mean']} on average",
-            f"utilisation   {told['utilisation']:.1%} of the contacts that the gaps allow ({told['utilisation_before_failures']:.1%} before anything failed; {told['unowned']:.1%} of hosts' time was lost to failures)",
+            f"utilisation   {told['utilisation']:.1%} of the contacts that the gaps allow ({told['utilisation_before_failures']:.1%} before anything failed; {told['unowned']:.1%} of hosts' time was lost to failures, {told['resting']:.1%} rested after them)",
             f"balance       {parts['least']} to {parts['most']} partitions a worker (at most {parts['quota']}), {parts['orphaned']} without one; {told['moved']} moves",
             f"recovery      {recovery['partitions']} lost partitions were taken over, {lasting}"
             if recovery["partitions"]

@@ -10,7 +10,9 @@ from corpus.config.tree import Config
 
 @click.command(name="worker")
 @with_config(fetching=True)
-@click.option("--region", default="", metavar="NAME", help="Where this machine is; recorded with every capture.")
+@click.option(
+    "--region", default="", metavar="NAME", help="Where this machine is; recorded, and counted where connections are slower."
+)
 @as_json
 def command(config: Config, region: str, as_json: bool) -> int:
     """Join the crawl of a fleet: many machines, one PostgreSQL, one bucket or shared folder.

@@ -252,8 +252,27 @@ def wrong_frontier(value: str) -> tuple[str, str] | None:
         return "neither sqlite nor the DSN of a PostgreSQL server", 'write "sqlite" or "postgresql://user@host:5432/database"'
     if secret:
         return "a password in a configuration ends in logs and backups", "take it out; set PGPASSWORD, or write it into ~/.pgpass"
+    if not value.startswith(("postgresql://", "postgres://")):
+        return "a DSN has two slashes before the server's name", 'write "postgresql://user@host:5432/database"'
     if find_spec("psycopg") is None:
         return "PostgreSQL needs another package", "pip install 'corpus[fleet]'"
+    return _wrong_dsn(value)
+
+
+def _wrong_dsn(value: str) -> tuple[str, str] | None:
+    """What PostgreSQL's own reader finds wrong with a DSN, and a database that is left to chance."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = conninfo_to_dict(value)
+    except ProgrammingError as error:
+        return f"not a DSN: {str(error).strip()}", 'write "postgresql://user@host:5432/database"'
+    ports = str(parts.get("port") or "").split(",")
+    if not all(port == "" or (port.isdecimal() and 0 < int(port) < 65536) for port in ports):
+        return f"not a port: {parts['port']!r}", 'write "postgresql://user@host:5432/database"'
+    if not parts.get("dbname") and not parts.get("service"):
+        return "names no database", "a corpus has a database of its own: postgresql://user@host:5432/database"
     return None
 
 

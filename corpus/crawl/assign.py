@@ -8,7 +8,7 @@ the lease of a partition decides all the same.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,25 +24,30 @@ def quota(partitions: int, members: int) -> int:
     return -(-partitions // members) if members > 0 else 0
 
 
-def owners(members: Iterable[str], partitions: int) -> tuple[str, ...]:
-    """The owner of every partition 0..partitions-1; empty without members. Neither order nor repeats of `members` matter."""
+def owners(members: Iterable[str], partitions: int, far: Mapping[int, Collection[str]] | None = None) -> tuple[str, ...]:
+    """The owner of every partition 0..partitions-1; empty without members. Neither order nor repeats of `members` matter.
+
+    `far`: by partition, members that are given it only when nobody else has room."""
     names = sorted(set(members))
     if not names:
         return ()
     least, more = divmod(partitions, len(names))
     held = [0] * len(names)
-    found: list[str] = []
-    for liked in _liked(names, partitions):
+    found = [""] * partitions
+    order = sorted(range(partitions), key=lambda partition: partition not in far) if far else range(partitions)
+    for partition, liked in zip(order, _liked(names, order), strict=True):  # where somebody is far room is given out first
+        if far and partition in far:
+            liked.sort(key=[name in far[partition] for name in names].__getitem__)
         at = next(at for at in liked if held[at] < least or (more and held[at] == least))
         more -= held[at] == least
         held[at] += 1
-        found.append(names[at])
+        found[partition] = names[at]
     return tuple(found)
 
 
-def wanted(member: str, members: Sequence[str], partitions: int) -> list[int]:
+def wanted(member: str, members: Sequence[str], partitions: int, far: Mapping[int, Collection[str]] | None = None) -> list[int]:
     """The partitions `member` should own, the one it likes best first; none for who is not among `members`."""
-    mine = [partition for partition, owner in enumerate(owners(members, partitions)) if owner == member]
+    mine = [partition for partition, owner in enumerate(owners(members, partitions, far)) if owner == member]
     weights = _weights([member], np.array(mine, dtype=np.int64)).ravel().tolist()
     return [partition for _, partition in sorted(zip(weights, mine, strict=True), key=lambda pair: (-pair[0], pair[1]))]
 
@@ -56,11 +61,11 @@ def moves(owned: Iterable[int], wanted: Sequence[int], *, at_most: int) -> tuple
     return sorted(have - want)[:at_most], [partition for partition in wanted if partition not in have][:at_most]
 
 
-def _liked(names: Sequence[str], partitions: int) -> Iterable[list[int]]:
-    """For each partition the places of all members in `names`, the one it likes best first; ties by name."""
+def _liked(names: Sequence[str], partitions: Sequence[int]) -> Iterable[list[int]]:
+    """For each of these partitions the places of all members in `names`, the one it likes best first; ties by name."""
     step = max(1, _SLOTS // len(names))
-    for start in range(0, partitions, step):
-        weights = _weights(names, np.arange(start, min(start + step, partitions)))
+    for start in range(0, len(partitions), step):
+        weights = _weights(names, np.array(partitions[start : start + step], dtype=np.int64))
         yield from (order.tolist() for order in np.argsort(~weights, axis=1, kind="stable"))
 
 

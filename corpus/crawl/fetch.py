@@ -56,6 +56,8 @@ class HttpTransport:
         self._idle = Idle()
         self.before_send: Callable[[], Awaitable[None]] | None = None
         """Awaited when the connection stands, before a byte is sent: whoever asks may have lost the right to meanwhile."""
+        self.met: Callable[[str, float], None] | None = None
+        """Hears how long a new connection to a host took to stand (seconds)."""
 
     async def fetch(self, request: Request) -> FetchResult:
         """One GET: `Response` for every answer that is HTTP, `Failed` for everything else. Never raises for the web."""
@@ -121,7 +123,10 @@ class HttpTransport:
         """Over a connection of our own: the one that lies idle for this place, or a new one."""
         line = self._lines.kept(flight.ticket) if kept else None
         if line is None:
+            asked = asyncio.get_running_loop().time()
             line = await self._lines.open(target, flight.request.ip)
+            if self.met is not None:
+                self.met(flight.request.host, asyncio.get_running_loop().time() - asked)
         flight.on_connected()
         try:
             if self.before_send is not None:

@@ -1,7 +1,7 @@
 """Claims on addresses for a whole fleet: the rows of `ip_claims` in PostgreSQL, decided by the same rule.
 
-One transaction a claim, which holds the row (or, where there is none yet, a lock on its number), so two owners are never
-both told yes. Times are whatever clock the callers share; in a fleet that is the server's.
+A claim that nobody else holds is one statement. Any other is a transaction, which holds the row (or, where there is none yet, a
+lock on its number), so two owners are never both told yes. Times are whatever clock the callers share; in a fleet that is the server's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ _WRITE = (
     f"INSERT INTO {PARENT}.address VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (ip) DO UPDATE SET owner = excluded.owner,"
     " taken = excluded.taken, ttl_s = excluded.ttl_s, due_set = excluded.due_set, due_wait = excluded.due_wait"
 )
+_TAKE = (
+    f"INSERT INTO {PARENT}.address AS a VALUES (%s, %s, %s, %s, 0, 0) ON CONFLICT (ip) DO UPDATE SET owner = excluded.owner,"
+    " taken = excluded.taken, ttl_s = excluded.ttl_s WHERE a.owner IN ('', excluded.owner) RETURNING due_set, due_wait"
+)
+"""What `decide` says where there is no claim, or one that was let go, or our own."""
 _RELEASE = f"UPDATE {PARENT}.address SET owner = '', due_set = %s, due_wait = %s WHERE ip = %s AND owner = %s"
 END = (
     f"UPDATE {PARENT}.address SET owner = '', due_set = %s, due_wait = greatest(%s, due_set + due_wait - %s)"
@@ -39,6 +44,10 @@ class PostgresIpClaims:
 
     def claim(self, ip: str, owner: str, ttl_s: float, wall: float) -> Granted | Held:
         key = signed(ip_key(ip))
+        with translated(self._where):
+            mine = self._con.execute(cast(Any, _TAKE), (key, owner, wall, ttl_s), prepare=True).fetchone()
+        if mine is not None:
+            return Granted(Due(mine[0], mine[1]))
         with translated(self._where), self._con.transaction():
             row = self._con.execute(cast(Any, _READ), (key,)).fetchone()
             if row is None:  # whoever comes second waits here, and finds the first one's row

@@ -7,6 +7,8 @@ drops it afterwards.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -19,7 +21,9 @@ from corpus.store.frontier_pg_schema import PARENT
 from corpus.store.inbox import ObjectInbox, lines_of, sightings_of
 
 _PUT = f"INSERT INTO {PARENT}.inbox (dst, src, first, last, rows) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-_WAITING = f"SELECT src, first, last FROM {PARENT}.inbox WHERE dst = %s ORDER BY src, first, last"
+_WAITING = f"SELECT dst, src, first, last FROM {PARENT}.inbox WHERE dst = ANY(%s) ORDER BY dst, src, first, last"
+_QUIET_S = 1.0
+"""How long a file whose inbox was seen to be empty is not looked at again."""
 _KEY = "dst = %s AND src = %s AND first = %s AND last = %s"
 
 
@@ -29,14 +33,25 @@ class PostgresInbox:
     def __init__(self, dsn: str) -> None:
         self._where = f"{shown(dsn)} inbox"
         self._con = open_fleet(dsn)
+        self._asked: set[int] = set()
+        self._quiet: dict[int, float] = {}
+        """Files that nothing waited for at this monotonic time, and nobody has asked for since."""
 
     def publish(self, dst: int, src: int, epoch: int, rows: Sequence[OutboxRow]) -> None:
+        self._quiet.pop(dst, None)
         with translated(self._where):
             self._con.execute(cast(Any, _PUT), (dst, src, rows[0].seq, rows[-1].seq, lines_of(rows)))
 
     def waiting(self, dst: int) -> list[str]:
+        """See `ports.Inbox`. An owner asks for all its files in turn: the first question is answered for all of them."""
+        now = time.monotonic()
+        if now - self._quiet.pop(dst, -math.inf) < _QUIET_S:
+            return []
+        self._asked.add(dst)
         with translated(self._where):
-            return [f"{dst}/{src}/{first}/{last}" for src, first, last in self._con.execute(cast(Any, _WAITING), (dst,))]
+            rows = self._con.execute(cast(Any, _WAITING), (sorted(self._asked),), prepare=True).fetchall()
+        self._quiet = dict.fromkeys(self._asked - {dst} - {row[0] for row in rows}, now)
+        return ["/".join(map(str, row)) for row in rows if row[0] == dst]
 
     def read(self, name: str) -> tuple[int, list[tuple[int, Sighting]]]:
         key = _key(name)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from corpus.crawl.regions import Way
 from corpus.errors import Locked, UsageError
 from corpus.store.fleet_claims import END
 from corpus.store.fleet_post import FleetPost
 from corpus.store.fleet_schema import CONTROL_CHANNEL, generation_of, open_fleet
-from corpus.store.frontier_pg_db import dial, shown, translated
+from corpus.store.fleet_ways import note_ways, read_far
+from corpus.store.frontier_pg_db import dial, sever, shown, translated
 from corpus.store.frontier_pg_schema import PARENT
 
 ROOT = "store.root"
@@ -45,6 +47,8 @@ class RunRow:
     dealt: int
     seeded: frozenset[int]
     age_s: float
+    far: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """By partition file the regions that are measurably far from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,11 @@ class Beat:
 class Fleet:
     """One member's end of it. Raises StoreError, Locked, and ServerGone (then it is of no more use)."""
 
-    def __init__(self, dsn: str, held_s: float, gap_s: float, generation: Callable[[], int]) -> None:
-        """`held_s`: how long a lease, and so a member, lasts without a word; `gap_s`: how long addresses of lost members are left
-        alone; `generation`: the newest epoch in any name, asked where the database is new."""
-        self._where, self._held_s, self._gap_s = f"{shown(dsn)} fleet", held_s, gap_s
+    def __init__(self, dsn: str, held_s: float, gap_s: float, generation: Callable[[], int], *, longer_s: float = 0.0) -> None:
+        """`held_s`: how long a lease, and so a member, lasts without a word; `gap_s`: how long addresses are left alone whose holder
+        died, and `longer_s` how much longer where that was a member whose last contacts may still run; `generation`: the newest
+        epoch in any name, asked where the database is new."""
+        self._where, self._held_s, self._gap_s, self._longer_s = f"{shown(dsn)} fleet", held_s, gap_s, longer_s
         self._con = open_fleet(dsn)
         with translated(self._where):
             self._con.execute("LISTEN " + CONTROL_CHANNEL)
@@ -178,7 +183,7 @@ class Fleet:
     def end_claims(self, number: int) -> None:
         """A member's fetch process died: nobody holds its addresses any more, and the next holder waits one gap."""
         with translated(self._where), self._con.transaction():
-            self._end_claims([number], self._now())
+            self._end_claims([number], self._now(), self._gap_s)
 
     def heard(self) -> int:
         """The number of the newest order that the server told of since the last call; 0 for none. Does not wait."""
@@ -214,11 +219,20 @@ class Fleet:
         with translated(self._where):
             self._con.execute(cast(Any, f"UPDATE {PARENT}.run SET dealt = dealt - %s WHERE id = %s"), (pages, self.run))
 
+    def note_ways(self, region: str, ways: Mapping[int, Way]) -> None:
+        """What a member of a region measured of the ways to hosts of its partition files."""
+        with translated(self._where):
+            note_ways(self._con, self.run, region, ways)
+
     def recount(self, before: int, now: int) -> None:
         """What is dealt is really so much, unless somebody took or gave back meanwhile."""
         with translated(self._where):
             sql = f"UPDATE {PARENT}.run SET dealt = %s WHERE id = %s AND dealt = %s"
             self._con.execute(cast(Any, sql), (now, self.run, before))
+
+    def sever(self) -> None:
+        """From another thread: whoever waits for an answer here gets ServerGone."""
+        sever(self._con)
 
     def close(self) -> None:
         self._con.close()
@@ -241,11 +255,11 @@ class Fleet:
         sql = f"UPDATE {PARENT}.member SET state = 'lost' WHERE state IN ('live', 'draining') AND expires < clock_timestamp() RETURNING id"
         lost = [int(number) for (number,) in self._con.execute(cast(Any, sql)).fetchall()]
         if lost:
-            self._end_claims(lost, now)
+            self._end_claims(lost, now, self._gap_s + self._longer_s)
         return tuple(lost)
 
-    def _end_claims(self, numbers: Sequence[int], now: float) -> None:
-        self._con.execute(cast(Any, END), (now, self._gap_s, now, [node_of(number) for number in numbers]))
+    def _end_claims(self, numbers: Sequence[int], now: float, wait_s: float) -> None:
+        self._con.execute(cast(Any, END), (now, wait_s, now, [node_of(number) for number in numbers]))
 
     def _refuse_strangers(self) -> None:
         sql = f"SELECT owner, node FROM {PARENT}.lease WHERE expires > clock_timestamp() AND node NOT LIKE %s LIMIT 1"
@@ -263,11 +277,11 @@ class Fleet:
 
     def _run(self) -> RunRow:
         sql = (
-            "SELECT id, crawl_id, ended, dealt, seeded, extract(epoch FROM clock_timestamp() - opened)::double precision"
+            "SELECT id, crawl_id, ended, dealt, seeded, extract(epoch FROM clock_timestamp() - opened)::double precision, far"
             f" FROM {PARENT}.run WHERE id = %s"
         )
         row = self._one(sql, (self.run,))
-        return RunRow(row[0], row[1], row[2], int(row[3]), frozenset(map(int, row[4])), float(row[5]))
+        return RunRow(row[0], row[1], row[2], int(row[3]), frozenset(map(int, row[4])), float(row[5]), read_far(row[6]))
 
 
 def _agree(theirs: Mapping[str, str], ours: Mapping[str, str], *, alone: bool) -> None:

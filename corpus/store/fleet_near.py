@@ -14,7 +14,7 @@ from typing import Any, cast
 from corpus.crawl.gate import BUCKET_MAX, Fingerprint, NearCopy, NearIndex
 from corpus.page.simhash import blocks
 from corpus.store.fleet_schema import BANDS_MAX, open_fleet
-from corpus.store.frontier_pg_db import shown, translated
+from corpus.store.frontier_pg_db import sever, shown, translated
 from corpus.store.frontier_pg_schema import PARENT
 from corpus.store.ip_claims import signed
 
@@ -64,6 +64,10 @@ class PostgresNearIndex:
             self._con.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             self._con.execute(cast(Any, f"TRUNCATE {PARENT}.near RESTART IDENTITY"))
             return self._write(pages)
+
+    def sever(self) -> None:
+        """From another thread: whoever waits for an answer here gets ServerGone."""
+        sever(self._con)
 
     def close(self) -> None:
         self._con.close()

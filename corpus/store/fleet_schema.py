@@ -50,6 +50,12 @@ STEPS: tuple[tuple[str, ...], ...] = (
         f" body text NOT NULL, posted timestamptz NOT NULL DEFAULT clock_timestamp()) WITH ({_QUICK})"),
         f"CREATE TABLE {PARENT}.control (one smallint PRIMARY KEY DEFAULT 1 CHECK (one = 1), n bigint NOT NULL) WITH (fillfactor = 20)",
     ),
+    (
+        (f"CREATE TABLE {PARENT}.way (part smallint NOT NULL, region text COLLATE \"C\" NOT NULL, n integer NOT NULL,"
+        f" connect_s double precision NOT NULL, PRIMARY KEY (part, region)) WITH (fillfactor = 50, {_QUICK})"),
+        (f"ALTER TABLE {PARENT}.run ADD COLUMN far text NOT NULL DEFAULT '{{}}',"
+        " ADD COLUMN far_since timestamptz NOT NULL DEFAULT '-infinity'"),
+    ),
 )  # fmt: skip
 """Statements that bring the tables from one schema number to the next."""
 

@@ -25,6 +25,7 @@ from corpus.store.frontier_rows import (
     uid_of,
     unsighted,
 )
+from corpus.url.host import host_of
 
 KEPT_EXCLUSIONS = 1000
 """Excluded rows kept whole per (host, reason)."""
@@ -48,7 +49,10 @@ def links_of(acks: Sequence[Ack]) -> list[list[Link]]:
 class View(Protocol):
     """What a batch must know of the stored rows."""
 
-    def peek(self, keys: Sequence[Key]) -> dict[Key, Peek | Counted]: ...
+    def peek(self, keys: Sequence[Key], soon: Sequence[Key] = ()) -> dict[Key, Peek | Counted]:
+        """What is known of `keys`. `soon`: whose rows will be loaded next, for a store that would rather read them now."""
+        ...
+
     def load(self, key: Key) -> UrlRow | None: ...
     def exclusions(self, host: str, reason: str) -> tuple[int, int]:
         """(rows kept, URLs only counted) of a host under a reason."""
@@ -99,18 +103,19 @@ class Batch:
         `links`: per ack those of its own sightings that may change anything; absent, all of them.
         """
         sightings = links_of(acks) if links is None else links
-        self.prepare([(judged.host, uid) for sighted in sightings for judged, uid in sighted])
+        soon = [(host_of(settled.url), uid_of(settled.url)) for ack in acks for settled in ack.settled]
+        self.prepare([(judged.host, uid) for sighted in sightings for judged, uid in sighted], soon)
         for ack, sighted in zip(acks, sightings, strict=True):
             for judged, uid in sighted:
                 self.sight(judged, uid)
             for settled in ack.settled:
                 self._settle(settled)
 
-    def prepare(self, keys: Sequence[Key]) -> None:
-        """Read what is known of these URLs in one go."""
+    def prepare(self, keys: Sequence[Key], soon: Sequence[Key] = ()) -> None:
+        """Read what is known of these URLs in one go; `soon`: those that will be settled."""
         fresh = [key for key in dict.fromkeys(keys) if key not in self._peeked]
         self._peeked.update(fresh)
-        self._peeks.update(self._view.peek(fresh))
+        self._peeks.update(self._view.peek(fresh, soon))
 
     def sight(self, judged: Judged, uid: bytes) -> None:
         """One sighting of a URL that was prepared."""

@@ -17,7 +17,7 @@ from corpus.store.frontier_yields import TABLES as YIELD_TABLES
 
 BUSY_MS = 5_000
 """How long to wait for another writer, which can only be an owner that is about to learn that it was superseded."""
-_CACHED_NAMES = 65_536
+CACHED_NAMES = 65_536
 
 _HINTS: tuple[tuple[str, str, str], ...] = (
     ("full", "the disk is full", "free some space and run the same command again: nothing of this batch was written"),
@@ -169,7 +169,7 @@ class Names:
         return self._remember(host, made)
 
     def _remember(self, host: str, number: int) -> int:
-        if len(self._hosts) >= _CACHED_NAMES:
+        if len(self._hosts) >= CACHED_NAMES:
             self._hosts.clear()
         self._hosts[host] = number
         return number
@@ -199,7 +199,7 @@ class Names:
         return known
 
     def _learn(self, text: str, number: int) -> int:
-        if len(self._words) >= _CACHED_NAMES:
+        if len(self._words) >= CACHED_NAMES:
             self._words, self._texts = {"": 0}, {0: ""}
         self._words[text], self._texts[number] = number, text
         return number

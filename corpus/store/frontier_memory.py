@@ -123,7 +123,7 @@ class MemoryFrontier:
 
     # ---- what a batch looks at
 
-    def peek(self, keys: Sequence[Key]) -> dict[Key, Peek | Counted]:
+    def peek(self, keys: Sequence[Key], soon: Sequence[Key] = ()) -> dict[Key, Peek | Counted]:
         found: dict[Key, Peek | Counted] = {}
         for key in keys:
             row = self._data.rows.get(key)

@@ -12,9 +12,14 @@ import re
 from dataclasses import dataclass
 
 from corpus.store.frontier_migrate import STEPS
-from corpus.store.frontier_schema import FIRST_ROWS, SCHEMA, TABLES
+from corpus.store.frontier_schema import FIRST_ROWS, TABLES
 from corpus.store.frontier_yields import TABLES as YIELD_TABLES
 
+SCHEMA = 3
+"""2: as SQLite's; 3: no index of hosts with URLs in line, which every page would write anew with all other indexes of its host."""
+_STEPS: dict[int, tuple[str, ...]] = {**STEPS, 2: ("DROP INDEX IF EXISTS host_pending",)}
+assert set(_STEPS) == set(range(1, SCHEMA)), "every older schema needs its step"
+_UNINDEXED = ("host_pending",)
 PARENT = "frontier"
 NUMBERED = ("domain", "host", "word", "via")
 """Tables whose rows get their numbers from the store."""
@@ -31,6 +36,7 @@ _BUSY = {
     "tally": "fillfactor = 20, autovacuum_vacuum_threshold = 500",
     "meta": "fillfactor = 20, autovacuum_vacuum_threshold = 500",
 }
+_FIRST: dict[object, object] = {"owner": 0, "schema": SCHEMA}
 _COLUMN = re.compile(
     r"^(\w+)(?:\s+(TEXT|BLOB|REAL|INTEGER))?((?:\s+NOT NULL)?(?:\s+DEFAULT \S+)?)\s*(PRIMARY KEY|UNIQUE|NOT NULL UNIQUE)?$"
 )
@@ -92,7 +98,7 @@ def read_table(statement: str) -> Table:
 
 
 ALL_TABLES = {table.name: table for table in map(read_table, (text for text in _statements() if text.startswith("CREATE TABLE")))}
-INDEXES = tuple(text for text in _statements() if text.startswith("CREATE INDEX"))
+INDEXES = tuple(text for text in _statements() if text.startswith("CREATE INDEX") and text.split()[2] not in _UNINDEXED)
 VIEWS = tuple(text for text in _statements() if text.startswith("CREATE VIEW"))
 
 FUNCTIONS = (
@@ -105,8 +111,11 @@ FUNCTIONS = (
 """What SQLite has built in and the shared statements use."""
 LEASES = (
     f"CREATE TABLE IF NOT EXISTS {PARENT}.lease (part smallint PRIMARY KEY, node text NOT NULL DEFAULT '', owner text NOT NULL DEFAULT '', "
-    "expires timestamptz NOT NULL DEFAULT '-infinity') WITH (fillfactor = 20, autovacuum_vacuum_threshold = 200)"
+    "expires timestamptz NOT NULL DEFAULT '-infinity', quiet timestamptz NOT NULL DEFAULT '-infinity')"
+    " WITH (fillfactor = 20, autovacuum_vacuum_threshold = 200)"
 )
+"""`quiet`: until when contacts of an owner that died may still run; it outlasts owners that let go in order."""
+QUIET = f"ALTER TABLE {PARENT}.lease ADD COLUMN IF NOT EXISTS quiet timestamptz NOT NULL DEFAULT '-infinity'"
 
 
 def quoted(name: str) -> str:
@@ -121,7 +130,7 @@ def schema_of(file: int) -> str:
 
 def parents() -> list[str]:
     """Statements that make what all files share, or give it the columns that are new; harmless when it is whole."""
-    made = [f"CREATE SCHEMA IF NOT EXISTS {PARENT}", *FUNCTIONS, LEASES]
+    made = [f"CREATE SCHEMA IF NOT EXISTS {PARENT}", *FUNCTIONS, LEASES, QUIET]
     for table in ALL_TABLES.values():
         name = f"{PARENT}.{table.name}"
         made.append(f"CREATE TABLE IF NOT EXISTS {name} (part smallint NOT NULL) PARTITION BY LIST (part)")
@@ -160,7 +169,7 @@ def partition(file: int) -> list[tuple[str, list[tuple[object, ...]]]]:
     made += [(text, []) for text in INDEXES]
     made += [(view(text), []) for text in VIEWS]
     for text, rows in FIRST_ROWS:
-        made.append((text, [(name, 0 if name == "owner" else value) for name, value in rows]))
+        made.append((text, [(name, _FIRST.get(name, value)) for name, value in rows]))
     made.append((f"INSERT INTO {PARENT}.lease (part) VALUES ({file}) ON CONFLICT DO NOTHING", []))
     return made
 
@@ -179,7 +188,7 @@ def steps(file: int, found: int) -> list[str]:
     """Statements that bring a file of an older schema up to this one; `parents` has handed the new columns down already."""
     made = []
     for schema in range(found, SCHEMA):
-        for text in STEPS[schema]:
+        for text in _STEPS[schema]:
             if text.startswith("CREATE TABLE"):
                 made += _table(ALL_TABLES[text.split()[2]], file)
             elif not re.match(r"ALTER TABLE \w+ ADD COLUMN", text):

@@ -11,21 +11,29 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from corpus.crawl.ports import Ack, OutboxRow, QueuedUrl, Tally
 from corpus.crawl.seen import RecentSeen
 from corpus.errors import NewerSchema, StoreError
 from corpus.store import frontier_pg_schema as pg
-from corpus.store.frontier_db import Names
+from corpus.store.frontier_batch import Changes
 from corpus.store.frontier_filter import OwnerFilter
-from corpus.store.frontier_pg_db import Spoken, dial, shown, transaction, translated
+from corpus.store.frontier_pg_batch import Ahead, heads, read_ahead, write_hosts
+from corpus.store.frontier_pg_db import Fence, Spoken, dial, shown, transaction, translated
+from corpus.store.frontier_pg_idle import Idle, read_tally
+from corpus.store.frontier_pg_names import ServerNames
 from corpus.store.frontier_recent import Recent
-from corpus.store.frontier_schema import SCHEMA
+from corpus.store.frontier_rows import Counted, Key, Peek, UrlRow, uid_of
 from corpus.store.frontier_sqlite import SqliteFrontier
+from corpus.store.frontier_view import queued_url
+from corpus.store.frontier_write import write, write_acks
+from corpus.store.frontier_yields import write_yields
+from corpus.url.host import host_of, registered_domain
 
 IDLE_MS = 30_000
 """A transaction whose owner says nothing for so long (a suspended process) is ended by the server."""
@@ -37,11 +45,13 @@ _POLL_S = 0.2
 @dataclass(frozen=True, slots=True)
 class Lease:
     """`node`: who a machine is; an owner of the same node is known to be dead, because its lock on this machine is free.
-    `ttl_s`: how long a lease holds without being renewed. `wait_s`: how long a claim waits for one to end."""
+    `ttl_s`: how long a lease holds without being renewed. `wait_s`: how long a claim waits for one to end. `longer_s`: how much
+    longer than its lease the last contacts of another machine's owner may run that did not let go in order."""
 
     node: str
     ttl_s: float
     wait_s: float
+    longer_s: float = 0.0
 
 
 class PostgresFrontier(SqliteFrontier):
@@ -66,17 +76,25 @@ class PostgresFrontier(SqliteFrontier):
                 # statements are few and short, each with one right plan: planning them every time would cost more than running them
                 raw.execute("SET plan_cache_mode = force_generic_plan")
                 raw.execute("SET jit = off")
+                # a few rows are looked up by their keys, always: a plan made for a small table must be right for a large one
+                for name in ("enable_hashjoin", "enable_mergejoin", "enable_bitmapscan"):
+                    raw.execute(cast(Any, f"SET {name} = off"))
+                raw.execute("SET random_page_cost = 0.2")
                 prepare(self._pg, file)
         except BaseException:
             raw.close()
             raise
         self._con = cast(sqlite3.Connection, self._pg)  # it is asked as one
-        self._names = Names(self._con)
+        self._names: ServerNames = ServerNames(self._pg)
+        self._fence: Fence | None = None
+        self._ahead, self._idle = Ahead(), Idle()
         self._recent = Recent(recent)
         self._epoch, self._was_clean, self._last_wall = 0, True, math.inf
         self._stayed = True
         self.renewed_at = -math.inf
         """Monotonic time before the last renewal was asked for."""
+        self.quiet_until = -math.inf
+        """Monotonic time before which no host of this file may be contacted: somebody who died may still be at it."""
 
     # ---- ownership
 
@@ -86,6 +104,7 @@ class PostgresFrontier(SqliteFrontier):
             if time.monotonic() > ends:
                 raise StoreError(f"{holder} owns this file", self._where, "stop it there, or wait until its lease has ended")
             time.sleep(_POLL_S)
+        self._idle = Idle()
         if self._filter is not None:
             # another machine's filter lies there
             self._filter.start(self._con, clean=self._was_clean and self._stayed)
@@ -128,8 +147,18 @@ class PostgresFrontier(SqliteFrontier):
                 cast(Any, f"SELECT node FROM {pg.PARENT}.lease WHERE part = %s"), (self.file,)
             ).fetchone() or ("",)
             self._stayed = before == self._lease.node
-            sql = f"UPDATE {pg.PARENT}.lease SET node = %s, owner = %s, expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
-            self._pg.raw.execute(cast(Any, sql), (self._lease.node, owner, float(self._lease.ttl_s), self.file))
+            # a lease that was let go in order ends at -infinity, and so does what follows from it
+            sql = (
+                f"UPDATE {pg.PARENT}.lease SET quiet = greatest(quiet, CASE WHEN node = %s THEN '-infinity' ELSE expires +"
+                " make_interval(secs => %s) END), node = %s, owner = %s, expires = clock_timestamp() + make_interval(secs => %s)"
+                " WHERE part = %s RETURNING CASE WHEN quiet > clock_timestamp()"
+                " THEN extract(epoch FROM quiet - clock_timestamp())::double precision ELSE 0 END"
+            )
+            node, longest = self._lease.node, float(self._lease.longer_s)
+            (left,) = self._pg.raw.execute(
+                cast(Any, sql), (node, longest, node, owner, float(self._lease.ttl_s), self.file)
+            ).fetchone() or (0.0,)
+            self.quiet_until = time.monotonic() + left if left else -math.inf
 
     def renew(self) -> None:
         """Hold the lease for its whole time from now. Raises FenceLost when another owner has claimed the file."""
@@ -140,6 +169,13 @@ class PostgresFrontier(SqliteFrontier):
             sql = f"UPDATE {pg.PARENT}.lease SET expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
             self._pg.raw.execute(cast(Any, sql), (float(self._lease.ttl_s), self.file))
         self.renewed_at = asked
+
+    def let_go(self) -> None:
+        """End the lease where nothing is in flight but not everything is durable: the next owner comes at once, finds an unclean file,
+        and waits a gap before it asks anybody."""
+        if self._lease is not None and self._epoch:
+            with self._write():
+                self._pg.execute(f"UPDATE {pg.PARENT}.lease SET expires = '-infinity' WHERE part = ?", (self.file,))
 
     def close(self, *, clean: bool) -> None:
         try:
@@ -155,28 +191,109 @@ class PostgresFrontier(SqliteFrontier):
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
+        with self._batch() as con:
+            assert self._fence is not None, "a batch begins behind the fence"
+            self._fence.check()
+            yield con
+
+    @contextmanager
+    def _batch(self) -> Iterator[sqlite3.Connection]:
         if not self._epoch:
             raise StoreError("nobody has claimed this file", self._where, "call claim first")
         try:
-            with transaction(self._pg, self._where, self._epoch):
+            with transaction(self._pg, self._where, self._epoch) as self._fence:
                 yield self._con
+                self._names.flush()
+            self._names.settle()
         except BaseException:
             self._names.forget()  # numbers that were given inside the transaction are void
             raise
+        finally:
+            self._fence, self._ahead, self._idle.told = None, Ahead(), None
+
+    # ---- what a batch looks at
+
+    def peek(self, keys: Sequence[Key], soon: Sequence[Key] = ()) -> dict[Key, Peek | Counted]:
+        worth = keys if self._filter is None else self._filter.worth_a_look(keys)
+        found, self._ahead = read_ahead(self._pg, self._names, worth, soon, self._fence)
+        if self._filter is not None:
+            self._filter.confirm(keys, found)
+        return found
+
+    def load(self, key: Key) -> UrlRow | None:
+        return self._ahead.rows[key] if key in self._ahead.rows else super().load(key)
+
+    def exclusions(self, host: str, reason: str) -> tuple[int, int]:
+        number = self._names.host(host)
+        known = None if number is None else self._ahead.sums.get(number)
+        return (0, 0) if number is None or (known and known.counted is None) else super().exclusions(host, reason)
+
+    def queued(self, host: str) -> int:
+        number = self._names.host(host)
+        known = None if number is None else self._ahead.sums.get(number)
+        return 0 if number is None else known.queued if known else super().queued(host)
+
+    def _store(self, con: sqlite3.Connection, acks: Sequence[Ack], changes: Changes) -> None:
+        self._idle.note(acks, changes)
+        write_acks(con, self._names, acks)
+        for before, after in changes.rows:  # all hosts that are new: their rows are changed next
+            if before is None:
+                self._names.ensure_host(after.host, registered_domain(after.host))
+        rows = [ack.host for ack in acks if ack.host is not None]
+        write_hosts(self._pg, self._names, rows, self._ahead.sums, changes.queued)
+        write_yields(con, acks)
+        said = {row.host for row in rows}
+        write(con, self._names, replace(changes, queued={host: n for host, n in changes.queued.items() if host not in said}))
+        if self._filter is not None:
+            self._filter.write(con, changes)
+
+    def wake(self, wall: float, *, revisit: bool = False) -> list[str]:
+        if wall >= self._last_wall and self._idle.nothing_due(wall, revisit=revisit):
+            self._last_wall = wall
+            return []
+        awake = super().wake(wall, revisit=revisit)
+        if self._epoch:
+            self._idle.look(self._pg, revisit=revisit)
+        return awake
+
+    # ---- reads
+
+    def outbox(self, limit: int) -> list[OutboxRow]:
+        rows = super().outbox(limit) if self._idle.sends else []
+        self._idle.sends = bool(rows) or not self._epoch
+        return rows
+
+    def tally(self) -> Tally:
+        if not self._epoch:
+            return read_tally(self._pg)
+        self._idle.told = self._idle.told or read_tally(self._pg)
+        return self._idle.told
+
+    def heads(self, host: str, limit: int, *, again: bool | None = None) -> list[QueuedUrl]:
+        domain = registered_domain(host)
+        with translated(self._where):
+            found = heads(self._pg, self._names, host, limit, again)
+        self._names.tidy()
+        return [queued_url(row, domain, last) for row, last in found]
+
+    def unknown(self, urls: Sequence[str]) -> list[str]:
+        keys = {url: (host_of(url), uid_of(url)) for url in urls}
+        found, _ = read_ahead(self._pg, self._names, list(keys.values()), (), None)
+        return [url for url, key in keys.items() if key not in found]
 
 
 def prepare(con: Spoken, file: int) -> None:
     """Make a file's tables, or bring them up to this version's. One at a time; a current file is only looked at."""
     raw = con.raw
-    if found_schema(con, file) == SCHEMA:
+    if found_schema(con, file) == pg.SCHEMA and _remembers(con):
         return
     raw.execute("BEGIN")
     try:
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
         found = found_schema(con, file)
-        if found > SCHEMA:
+        if found > pg.SCHEMA:
             raise NewerSchema(
-                f"written by a newer version (schema {found}, this one knows {SCHEMA})",
+                f"written by a newer version (schema {found}, this one knows {pg.SCHEMA})",
                 con.where,
                 "update corpus, or use another database",
             )
@@ -190,7 +307,7 @@ def prepare(con: Spoken, file: int) -> None:
                 else:
                     raw.execute(cast(Any, pg.quoted_offset(statement)))
             raw.execute("UPDATE meta SET note = '' WHERE name = 'owner'")
-        elif found < SCHEMA:
+        elif found < pg.SCHEMA:
             _migrate(con, file, found)
         raw.execute("COMMIT")
     except BaseException:
@@ -198,12 +315,18 @@ def prepare(con: Spoken, file: int) -> None:
         raise
 
 
+def _remembers(con: Spoken) -> bool:
+    """Whether leases have their newest column."""
+    sql = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'quiet'"
+    return con.raw.execute(sql, (f"{pg.PARENT}.lease",)).fetchone() is not None
+
+
 def _migrate(con: Spoken, file: int, found: int) -> None:
     for name in ("urls", "hosts"):
         con.raw.execute(cast(Any, f"DROP VIEW IF EXISTS {pg.schema_of(file)}.{name}"))
     for statement in pg.steps(file, found):
         con.raw.execute(cast(Any, pg.quoted_offset(statement)))
-    con.raw.execute("UPDATE meta SET value = %s WHERE name = 'schema'", (SCHEMA,))
+    con.raw.execute("UPDATE meta SET value = %s WHERE name = 'schema'", (pg.SCHEMA,))
 
 
 def found_schema(con: Spoken, file: int) -> int:

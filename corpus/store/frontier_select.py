@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from corpus.crawl.ports import AuthorityRow, Due, History, HostRow, OutboxRow, Settled, Tally, Whole
@@ -17,11 +17,10 @@ from corpus.store.frontier_schema import KIND_OF, READY, STATE_CODE, STATE_OF, V
 _CHUNKS = (4, 16, 64, 256)
 """Sizes of IN lists: few, so that every statement is prepared once; a list is filled up by repeating its last member."""
 
-_ROW = (
-    "u.uid, u.state, u.front, u.depth, u.hops, u.kind, u.attempts, u.reason, u.claim, u.due_at, u.due_wait, "
-    "(SELECT url FROM via WHERE id = u.via), u.tail, u.found, u.again"
-)
-_ROW_COLUMNS = 15
+VIA = "(SELECT url FROM via WHERE id = u.via)"
+URL_ROW = f"u.uid, u.state, u.front, u.depth, u.hops, u.kind, u.attempts, u.reason, u.claim, u.due_at, u.due_wait, {VIA}, u.tail, u.found, u.again"
+VIA_AT, ROW_COLUMNS = 11, 15
+VALIDATORS = "v.etag, v.last_modified, v.content_sha256, v.simhash, v.seen, v.changed, v.watched_s, v.checked_at, v.fetched_at, v.whole_at, v.payload"
 _HOST = (
     "h.name, d.name, h.state, h.reason, h.pace_s, h.latency_s, h.latency_median_s, h.due_set, h.due_wait, d.due_set, d.due_wait, "
     "h.crawl_delay_s, h.strikes, h.ips, h.pages, h.queued, d.pages, h.quality, h.cache_hits, h.cache_misses, h.failures, h.failing_since, "
@@ -68,8 +67,9 @@ def peek(con: sqlite3.Connection, names: Names, keys: Sequence[Key]) -> dict[Key
     return found
 
 
-def _url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
-    uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found, again = row[:_ROW_COLUMNS]
+def url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
+    """A row of `URL_ROW`, and perhaps more columns, as a frontier speaks of it."""
+    uid, state, front, depth, hops, kind, attempts, reason, claim, due_at, due_wait, via, tail, found, again = row[:ROW_COLUMNS]
     url = from_tail(text_out(tail), host)
     return UrlRow(
         host=host,
@@ -93,41 +93,47 @@ def _url_row(names: Names, host: str, row: tuple[Any, ...]) -> UrlRow:
 def load(con: sqlite3.Connection, names: Names, key: Key) -> UrlRow | None:
     """One row whole; None for a URL that is unknown or only counted."""
     number = names.host(key[0])
-    row = con.execute(f"SELECT {_ROW} FROM url u WHERE u.host = ? AND u.uid = ?", (number, key[1])).fetchone()
-    return None if row is None else _url_row(names, key[0], row)
+    row = con.execute(f"SELECT {URL_ROW} FROM url u WHERE u.host = ? AND u.uid = ?", (number, key[1])).fetchone()
+    return None if row is None else url_row(names, key[0], row)
 
 
 def rows_of(con: sqlite3.Connection, names: Names, host: str, where: str, args: tuple[Any, ...], limit: int) -> list[UrlRow]:
     """Rows of a host under a condition over `u`, in key order."""
-    sql = f"SELECT {_ROW} FROM url u WHERE u.host = ? AND {where} ORDER BY u.uid LIMIT ?"
-    return [_url_row(names, host, row) for row in con.execute(sql, (names.host(host), *args, limit)).fetchall()]
+    sql = f"SELECT {URL_ROW} FROM url u WHERE u.host = ? AND {where} ORDER BY u.uid LIMIT ?"
+    return [url_row(names, host, row) for row in con.execute(sql, (names.host(host), *args, limit)).fetchall()]
 
 
 def due_rows(con: sqlite3.Connection, names: Names, states: Sequence[int], wall: float, limit: int) -> list[UrlRow]:
     """Rows in these states whose own time has passed."""
     rows: list[UrlRow] = []
     for state in states:
-        sql = f"SELECT {_ROW}, (SELECT name FROM host WHERE id = u.host) FROM url u WHERE u.state = ? AND u.due_at <= ? LIMIT ?"
+        sql = (
+            f"SELECT {URL_ROW}, (SELECT name FROM host WHERE id = u.host) FROM url u WHERE u.state = ? AND u.due_at <= ? LIMIT ?"
+        )
         found = con.execute(sql, (state, wall, limit - len(rows))).fetchall()
-        rows += [_url_row(names, text_out(row[_ROW_COLUMNS]), row) for row in found]
+        rows += [url_row(names, text_out(row[ROW_COLUMNS]), row) for row in found]
     return rows
 
 
 def heads(con: sqlite3.Connection, names: Names, host: str, limit: int, again: bool | None) -> list[tuple[UrlRow, Validators]]:
     """The first URLs of a host's line (of its revisits, or of the others, alone), each with what its last visit brought."""
     sql = (
-        f"SELECT {_ROW}, v.etag, v.last_modified, v.content_sha256, v.simhash, v.seen, v.changed, v.watched_s, v.checked_at, v.fetched_at, v.whole_at, v.payload "
-        "FROM url u INDEXED BY url_line LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid "
+        f"SELECT {URL_ROW}, {VALIDATORS} FROM url u INDEXED BY url_line LEFT JOIN visit v ON v.host = u.host AND v.uid = u.uid "
         f"WHERE u.host = ? AND u.again = ? AND u.state = {READY} ORDER BY u.front, u.depth, u.uid LIMIT ?"
     )
     kinds = (0, 1) if again is None else (int(again),)
     rows = [row for kind in kinds for row in con.execute(sql, (names.host(host), kind, limit)).fetchall()]
-    found = [(_url_row(names, host, row), _validators(row[_ROW_COLUMNS:])) for row in rows]
-    found.sort(key=lambda pair: (pair[0].front, pair[0].depth, pair[0].uid))
-    return found[:limit]
+    found = [(url_row(names, host, row), validators(row[ROW_COLUMNS:])) for row in rows]
+    return in_line(found)[:limit]
 
 
-def _validators(row: tuple[Any, ...]) -> Validators:
+def in_line(found: list[tuple[UrlRow, Validators]]) -> list[tuple[UrlRow, Validators]]:
+    """The same as a host's line has them."""
+    return sorted(found, key=lambda pair: (pair[0].front, pair[0].depth, pair[0].uid))
+
+
+def validators(row: tuple[Any, ...]) -> Validators:
+    """A row of `VALIDATORS`."""
     etag, modified, sha, simhash, seen, changed, watched, checked, fetched, whole_at, payload = row
     print_ = None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF
     history = _history(seen, changed, watched, checked, fetched if sha else None)
@@ -301,18 +307,26 @@ def outbox(con: sqlite3.Connection, limit: int) -> list[OutboxRow]:
     ]
 
 
+TALLY = "SELECT page, state, reason, n FROM tally WHERE n > 0 ORDER BY page, state, reason"
+COUNTERS = "SELECT name, value FROM meta WHERE name IN ('sent', 'applied')"
+OUTBOX_SIZE = "SELECT count(*) FROM outbox"
+
+
 def tally(con: sqlite3.Connection) -> Tally:
     """The counts as the last commit left them; reads no URL row."""
+    rows, counts = con.execute(TALLY).fetchall(), dict(con.execute(COUNTERS).fetchall())
+    (waiting,) = con.execute(OUTBOX_SIZE).fetchone()
+    return tally_of(rows, counts, waiting)
+
+
+def tally_of(rows: Sequence[tuple[Any, ...]], counts: Mapping[str, int], waiting: int) -> Tally:
+    """Rows of `TALLY`, `COUNTERS`, and how many stand in the outbox."""
     by_state: dict[tuple[str, str], int] = {}
     others: dict[tuple[str, str], int] = {}
-    for page, state, reason, n in con.execute(
-        "SELECT page, state, reason, n FROM tally WHERE n > 0 ORDER BY page, state, reason"
-    ):
+    for page, state, reason, n in rows:
         by_state[state, reason] = by_state.get((state, reason), 0) + n
         if not page:
             others[state, reason] = n
-    counts = dict(con.execute("SELECT name, value FROM meta WHERE name IN ('sent', 'applied')").fetchall())
-    (waiting,) = con.execute("SELECT count(*) FROM outbox").fetchone()
     return Tally(by_state, counts["sent"], counts["applied"], waiting, others)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from corpus.crawl.ports import Ack, AuthorityRow, ClosedPattern, DomainYield, HostRow, Judged, OutboxRow, QueuedUrl, Tally
@@ -26,7 +26,7 @@ from corpus.store.frontier_rows import PROTOCOLS, Counted, Key, Peek, UrlRow, ex
 from corpus.store.frontier_schema import READY, STATE_CODE, WAITING, text_in, text_out
 from corpus.store.frontier_select import VISITED_STATES, WAITING_STATES
 from corpus.store.frontier_view import lookup_row, queued_url
-from corpus.store.frontier_write import write, write_acks
+from corpus.store.frontier_write import write, write_acks, write_hosts
 from corpus.store.frontier_yields import read_yields, write_yields
 from corpus.url.host import authority_of, host_of, registered_domain
 
@@ -98,7 +98,7 @@ class SqliteFrontier:
 
     # ---- what a batch looks at
 
-    def peek(self, keys: Sequence[Key]) -> dict[Key, Peek | Counted]:
+    def peek(self, keys: Sequence[Key], soon: Sequence[Key] = ()) -> dict[Key, Peek | Counted]:
         if self._filter is None:
             return select.peek(self._con, self._names, keys)
         found = select.peek(self._con, self._names, self._filter.worth_a_look(keys))
@@ -124,19 +124,17 @@ class SqliteFrontier:
             return []
         acks, links, seen = self._recent.sift(acks, links_of(acks))
         links = links if self._filter is None else self._filter.sift(links)
-        with self._write() as con:
+        with self._batch() as con:
             batch = Batch(self)
             batch.take(acks, links)
             changes = batch.finish()
-            write_acks(con, self._names, acks)
-            write_yields(con, acks)
-            self._store(con, changes)
+            self._store(con, acks, changes)
         self._learn(changes)
         self._recent.remember(seen)
         return changes.awake
 
     def apply(self, src: int, rows: Sequence[tuple[int, Judged]]) -> list[str]:
-        with self._write() as con:
+        with self._batch() as con:
             mark = self.mark(src)
             fresh = [(seq, judged) for seq, judged in rows if seq > mark]
             if not fresh:
@@ -146,8 +144,7 @@ class SqliteFrontier:
             links = links_of([ack])
             batch.take([ack], links if self._filter is None else self._filter.sift(links))
             changes = batch.finish()
-            write_acks(con, self._names, [ack])
-            self._store(con, changes)
+            self._store(con, [ack], changes)
             con.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (src, max(seq for seq, _ in fresh)))
             con.execute("UPDATE meta SET value = value + ? WHERE name = 'applied'", (len(fresh),))
         self._learn(changes)
@@ -157,7 +154,14 @@ class SqliteFrontier:
         with self._write() as con:
             con.executemany("DELETE FROM outbox WHERE dst = ? AND seq <= ?", list(upto.items()))
 
-    def _store(self, con: sqlite3.Connection, changes: Changes) -> None:
+    def _batch(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A write transaction that begins by looking at what a batch touches."""
+        return self._write()
+
+    def _store(self, con: sqlite3.Connection, acks: Sequence[Ack], changes: Changes) -> None:
+        write_acks(con, self._names, acks)
+        write_hosts(con, self._names, [ack.host for ack in acks if ack.host is not None])
+        write_yields(con, acks)
         write(con, self._names, changes)
         if self._filter is not None:
             self._filter.write(con, changes)

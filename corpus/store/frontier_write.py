@@ -30,7 +30,7 @@ _REPLACE_VISIT = f"INSERT {_INSERT_VISIT} ON CONFLICT DO UPDATE SET " + ", ".joi
     f"{name} = coalesce(excluded.{name}, visit.{name})" if name in _HISTORY_NAMES else f"{name} = excluded.{name}"
     for name in _VISIT_NAMES[2:]
 )
-_UPDATE_HOST = (
+UPDATE_HOST = (
     "UPDATE host SET state=?, reason=?, pace_s=?, latency_s=?, latency_median_s=?, due_set=?, due_wait=?, crawl_delay_s=?, "
     "strikes=?, ips=?, pages=?, cache_hits=?, cache_misses=?, failures=?, failing_since=? WHERE id=?"
 )
@@ -172,12 +172,11 @@ def _link(con: sqlite3.Connection, number: int | None, uid: bytes, settled: Sett
         con.execute("INSERT INTO version VALUES (?,?,?,?,?,?,?)", (*key, at, link.first_at, link.last_at, link.change, content))
 
 
-def write_acks(con: sqlite3.Connection, names: Names, acks: Sequence[Ack]) -> int:
-    """What acks say beside URLs: hosts and their clocks, authority files, segment ends, the outbox. Returns sightings sent."""
+def write_acks(con: sqlite3.Connection, names: Names, acks: Sequence[Ack]) -> None:
+    """What acks say beside URLs and clocks: hosts that are new, authority files, segment ends, the outbox."""
     for ack in acks:
         for judged in ack.own:
             names.ensure_host(judged.host, judged.domain)
-    write_hosts(con, names, [ack.host for ack in acks if ack.host is not None])
     write_authorities(con, names, [row for ack in acks for row in ack.authorities])
     ends: dict[str, int] = {}
     for ack in acks:
@@ -197,7 +196,6 @@ def write_acks(con: sqlite3.Connection, names: Names, acks: Sequence[Ack]) -> in
         ]
         con.executemany("INSERT INTO outbox VALUES (?,?,?,?,?,?,?,?,?)", rows)
         con.execute("UPDATE meta SET value = ? WHERE name = 'sent'", (sent + len(foreign),))
-    return len(foreign)
 
 
 def write_hosts(con: sqlite3.Connection, names: Names, rows: Sequence[HostRow]) -> None:
@@ -211,9 +209,7 @@ def write_hosts(con: sqlite3.Connection, names: Names, rows: Sequence[HostRow]) 
             "SELECT h.domain, h.pages, d.due_set, d.due_wait FROM host h JOIN domain d ON d.id = h.domain WHERE h.id = ?",
             (number,),
         ).fetchone()
-        head = (row.state, row.reason, row.pace_s, row.latency_s, row.latency_median_s, row.due.set_at, row.due.wait_s)
-        tail = (row.crawl_delay_s, row.strikes, " ".join(row.ips), row.pages, row.cache_hits, row.cache_misses)
-        con.execute(_UPDATE_HOST, (*head, *tail, row.failures, row.failing_since, number))
+        con.execute(UPDATE_HOST, (*host_values(row), number))
         due = later(Due(due_set, due_wait), clocks[row.domain])
         con.execute(
             "UPDATE domain SET due_set = ?, due_wait = ?, pages = pages + ? WHERE id = ?",
@@ -221,15 +217,19 @@ def write_hosts(con: sqlite3.Connection, names: Names, rows: Sequence[HostRow]) 
         )
 
 
+def host_values(row: HostRow) -> tuple[Any, ...]:
+    """What `UPDATE_HOST` sets, in its order."""
+    head = (row.state, row.reason, row.pace_s, row.latency_s, row.latency_median_s, row.due.set_at, row.due.wait_s)
+    tail = (row.crawl_delay_s, row.strikes, " ".join(row.ips), row.pages, row.cache_hits, row.cache_misses)
+    return (*head, *tail, row.failures, row.failing_since)
+
+
 def write_authorities(con: sqlite3.Connection, names: Names, rows: Iterable[AuthorityRow]) -> None:
     """The latest reading replaces the one before, per host, authority and kind."""
+    latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows:
         host = host_key(row)
-        number = names.ensure_host(host, registered_domain(host))
-        con.execute(
-            "INSERT OR REPLACE INTO authority VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                number, text_in(row.authority), KIND_CODE[row.kind], row.outcome, row.status, row.digest, row.read_at, row.expires_at,
-                text_in(row.detail), text_in(row.url), row.truncated, row.unreachable_since,
-            ),
-        )  # fmt: skip
+        key = (names.ensure_host(host, registered_domain(host)), text_in(row.authority), KIND_CODE[row.kind])
+        said = (row.outcome, row.status, row.digest, row.read_at, row.expires_at)
+        latest[key] = (*key, *said, text_in(row.detail), text_in(row.url), row.truncated, row.unreachable_since)
+    con.executemany("INSERT OR REPLACE INTO authority VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", latest.values())

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from corpus.errors import AlreadyExists, StoreError, TryLater, UsageError
+from corpus.errors import AlreadyExists, NoRoom, StoreError, UsageError
 from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.objects import check_name, under
 from corpus.store.writers import part_name
@@ -149,8 +149,8 @@ def _write_part(disk: Disk, folder: Path, fill: Callable[[int], None]) -> Path:
 
 
 def failed(error: OSError, where: str) -> StoreError:
-    """A disk's refusal in plain words: `TryLater` when it is full, for somebody may make room."""
-    kind = TryLater if error.errno in NO_ROOM else StoreError
+    """A disk's refusal in plain words: `NoRoom` when it is full, for somebody may make some."""
+    kind = NoRoom if error.errno in NO_ROOM else StoreError
     return kind(
         f"the disk refused: {error.strerror or error}",
         where,

@@ -29,7 +29,7 @@ import numpy as np
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.gate import COMPARED_MAX, Fingerprint, NearIndex
 from corpus.crawl.hosts import Hosts
-from corpus.crawl.ports import Ack, Due, HostRow, Judged, Settled
+from corpus.crawl.ports import Ack, Due, HostRow, Judged, QueuedUrl, Settled
 from corpus.crawl.seen import RecentSeen, SeenFilter
 from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.yields import Yields
@@ -123,22 +123,34 @@ def bulk(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
         con.execute("COMMIT")
 
 
-def take_and_ack(files: dict[int, SqliteFrontier], hosts: int, rounds: int, each: int, group: int = 64) -> float:
-    """CPU microseconds for taking a head and acknowledging its page with twenty links, three of them new."""
-    rng, began, done = random.Random(3), time.process_time(), 0
+def take_and_ack(
+    files: dict[int, SqliteFrontier], hosts: int, rounds: int, each: int, group: int = 64, *, line: int = 1, seed: int = 3
+) -> float:
+    """CPU microseconds for taking a page and acknowledging it with twenty links, three of them new. In a round every page is of another
+    host. `line`: what is taken out of a host's line at once; so many rounds visit the same hosts. `seed`: other hosts, other links."""
+    rng, began, done = random.Random(seed), time.process_time(), 0
+    heads: dict[int, list[QueuedUrl]] = {}
     for turn in range(rounds):
         acks: dict[int, list[Ack]] = {}
-        for _ in range(group):
-            host = rng.randrange(hosts)
+        if turn % line == 0:
+            heads = {host: [] for host in rng.sample(range(hosts), min(group, hosts))}
+        for host in heads:
             name, number = host_of_number(host), partition_file(host_of_number(host))
-            heads = files[number].heads(name, 1)
-            if not heads:
+            if turn % line == 0:
+                heads[host] = files[number].heads(name, line, again=False)
+            if not heads[host]:
                 continue
             known = [_judged(host, rng.randrange(each)) for _ in range(17)]
-            new = [_judged(host, each + turn * group + n) for n in range(3)]
+            new = [_judged(host, each + 10_000 * seed + 3 * turn + n) for n in range(3)]
             ref = CaptureRef("warc/s00-000001-000001.warc.gz", done, 900)
             page = Settled(
-                heads[0].url, UrlState.FETCHED, attempts=1, http_status=200, fetched_at=1.8e9, capture=ref, segment_end=done + 1
+                heads[host].pop(0).url,
+                UrlState.FETCHED,
+                attempts=1,
+                http_status=200,
+                fetched_at=1.8e9,
+                capture=ref,
+                segment_end=done + 1,
             )
             row = HostRow(name, name, state="active", pace_s=2.0, due=Due(1.8e9, 2.0), pages=1)
             acks.setdefault(number, []).append(Ack(row, (page,), (), (*known, *new)))

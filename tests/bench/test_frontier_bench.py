@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.bench_frontier import bulk, fill, gate, lines, memory, open_files, seen
+from corpus.crawl.ports import Ack
+from corpus.url.partition import partition_file
+from tests.bench.bench_frontier import _judged, bulk, fill, gate, host_of_number, lines, memory, open_files, seen
 from tests.bench.soak import grown, soak
+from tests.postgres_kit import Postgres
 
 
 def test_an_acknowledgement_hardly_grows_with_the_frontier(tmp_path: Path) -> None:
@@ -32,6 +35,31 @@ def test_a_frontier_filled_by_plain_sql_is_the_one_that_commits_make(tmp_path: P
         for store in files.values():
             store.close(clean=False)
     assert tables[0] == tables[1]
+
+
+@pytest.mark.needs("postgres")
+def test_a_server_that_filled_itself_holds_what_commits_make(postgres_server: Postgres) -> None:
+    """The same rows in PostgreSQL, whether commits bring them or the server makes them itself."""
+    pytest.importorskip("psycopg")
+    from corpus.store.frontier_postgres import PostgresFrontier
+    from tests.bench import bench_postgres
+
+    found = []
+    for bulk_on_server in (False, True):
+        store = PostgresFrontier(postgres_server.dsn(prepared=True), 0)
+        store.claim("bench")
+        if bulk_on_server:
+            bench_postgres.bulk({0: store}, 60, 600)
+        else:
+            mine = [host for host in range(60) if partition_file(host_of_number(host)) == 0]
+            assert len(mine) > 1
+            store.commit([Ack(own=tuple(_judged(host, n) for host in mine for n in range(10)))])
+        rows = store._pg.raw.execute(
+            "SELECT url, url_id, host, domain, kind, state, depth, front, priority, attempts FROM urls"
+        ).fetchall()
+        found.append((sorted(map(repr, rows)), store.tally(), store.hosts(), store.heads(store.hosts()[-1].host, 20)))
+        store.close(clean=False)
+    assert found[0] == found[1]
 
 
 def test_the_filter_of_seen_urls_keeps_its_bound(tmp_path: Path) -> None:

@@ -272,6 +272,28 @@ def test_a_clock_that_ran_backwards_costs_the_whole_wait_and_no_more(store: Fron
     assert store.wake(6_430.0) == [HOST]
 
 
+def test_a_store_that_saw_nothing_due_still_sees_what_is_set_later(store: FrontierStore) -> None:
+    """Asked in vain twice, then told of a URL with a time of its own: it wakes at that time."""
+    store.commit(links(judged(url(1)), judged(url(2))))
+    assert store.wake(1000.0) == store.wake(1001.0) == store.outbox(9) == []
+    sent = Ack(foreign=((3, judged(url(7)).sighting),))
+    store.commit([*settled(url(1), UrlState.QUEUED, reason="timeout", attempts=1, due=Due(1001.0, 5.0)), sent])
+    assert [row.sighting.url for row in store.outbox(9)] == [url(7)]
+    assert store.tally().outbox == 1
+    assert store.wake(1005.0) == []
+    assert store.wake(1006.0) == [HOST]
+    store.forwarded({3: 1})
+    assert store.outbox(9) == []
+    assert store.tally().outbox == 0
+
+
+def test_a_url_nobody_linked_to_is_counted_in_its_hosts_queue(store: FrontierStore) -> None:
+    """The end of a redirect on a host that was never seen, to be tried again: its host is known, with one URL in line."""
+    store.commit(settled(url(1), UrlState.QUEUED, reason="timeout", attempts=1))
+    assert [(row.host, row.queued) for row in store.hosts()] == [(HOST, 1)]
+    assert [queued.url for queued in store.heads(HOST, 5)] == [url(1)]
+
+
 def test_visited_urls_come_back_only_when_a_revisit_is_asked_for(store: FrontierStore) -> None:
     """`due` of a fetched URL is its next visit; a plain wake leaves it; the next take carries the last visit's validators."""
     store.commit(links(judged(url(1))))

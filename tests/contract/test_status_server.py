@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from corpus.app.project import Project
 from corpus.app.status_look import Kept, Look
+from corpus.app.status_pages import in_figures
 from corpus.app.status_server import StatusServer
 from corpus.model import FunnelStep
 from corpus.observe.live import Live
@@ -192,7 +193,7 @@ def test_answers_are_kept_and_what_is_dear_is_asked_seldom() -> None:
 
 LIVE = Live(
     at=90.0, pages=10, requests=30, statuses={"2xx": 20, "9xx": 1}, refused={"robots": 3, 'x"\n{evil="1"}': 2}, failed={"timeout": 1}, bytes_wire=5_000,
-    hosts={"active": 2, "nonsense": 9}, frontier={"queued": 7}, parked={"crawl-delay": 4}, eta_s=60.0, budget=[["crawl.max_pages", 10, 40]], lag_ms=12.5,
+    hosts={"active": 2, "nonsense": 9}, frontier={"queued": 7}, parked={"crawl-delay": 4}, eta_s=60.0, budget=[["crawl.max_pages", 10, 40]], lag_ms=12.5, lag_own_ms=4.5,
 )  # fmt: skip
 
 
@@ -251,6 +252,10 @@ def test_processing_beside_the_crawl_is_in_the_numbers() -> None:
     for line in ("processed_bytes_total 10", "process_waiting_bytes 30", "fetch_held 1"):
         assert f"\ncorpus_{line}\n" in exposition(live, [], running=True, now=1.0)
     assert "\ncorpus_fetch_held 0\n" in exposition(live, [], running=False, now=1.0)
+    assert "\ncorpus_process_waiting_bytes 0\n" in exposition(live, [], running=False, now=1.0)
+    live.waiting_segments = 1
+    assert ("processed", "10 B", "in 0 segments; 1 segment (30 B of 20 B) waiting") in in_figures(live, True)
+    assert not [name for name, _, _ in in_figures(live, False) if name.startswith("processed")]
 
 
 def test_no_run_no_numbers() -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,15 @@ from typing import Any
 from corpus.app.frontier_files import read_all
 from corpus.store.fleet_members import Member, members_there
 from corpus.store.layout import Layout
+from corpus.testing.web_log import Contact
 from corpus.testing.web_process import ServerProcess
+from corpus.url.host import registered_domain
+from corpus.url.partition import partition_file
 from tests.laws.crawl_folder import Folder
+from tests.laws.law_web import LawWeb
 
 WAIT_S = 120.0
+SKEWED = Path(__file__).parent / "skewed"
 
 
 @dataclass(slots=True)
@@ -77,13 +82,25 @@ class FleetFolder(Folder):
                 worker.kill()
         self.windows = [(start, min(end, time.time())) for start, end in self.windows]
 
-    def start(self, *argv: str, verb: str = "worker") -> Worker:
+    def start(
+        self,
+        *argv: str,
+        verb: str = "worker",
+        local: Path | None = None,
+        dsn: str = "",
+        inside: Sequence[str] = (),
+        skew_s: float = 0.0,
+    ) -> Worker:
+        """`local`: its working folder; `dsn`: another way to the database; `inside`: what its command is begun with; `skew_s`: how
+        wrong its machine's clock is."""
         n = len(self.workers)
         log = self.path / f"worker-{n}.txt"
-        overrides = [part for one in (f"store.local={self.path}/.local-{n}", *self.settings) for part in ("--set", one)]
-        command = [sys.executable, "-m", "corpus", verb, "-c", str(self.path / "corpus.toml"), *overrides, *argv]
+        own = [f"store.local={local or self.path / f'.local-{n}'}", *([f"store.frontier={dsn}"] if dsn else [])]
+        overrides = [part for one in (*own, *self.settings) for part in ("--set", one)]
+        command = [*inside, sys.executable, "-m", "corpus", verb, "-c", str(self.path / "corpus.toml"), *overrides, *argv]
+        env = {**os.environ, "CORPUS_TEST_SKEW": str(skew_s), "PYTHONPATH": str(SKEWED)} if skew_s else None
         with log.open("w") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=out, text=True, start_new_session=True)
+            process = subprocess.Popen(command, stdout=out, stderr=out, text=True, start_new_session=True, env=env)
         self.workers.append(Worker(process, log, time.monotonic()))
         return self.workers[-1]
 
@@ -115,6 +132,24 @@ class FleetFolder(Folder):
     def owned(self) -> dict[int, int]:
         """Partition files by the member that owns them and is at work."""
         return {file: member.id for member in self.there() for file in member.report.get("files", ())}
+
+    def number_of(self, worker: Worker) -> int:
+        """The number by which the fleet knows a worker."""
+        return next(member.id for member in self.there() if member.pid == worker.process.pid)
+
+    def asked(self, files: Collection[int], since: float, until: float) -> list[Contact]:
+        """Contacts to hosts of these partition files that began in that time (epoch seconds)."""
+        return [
+            contact for contact in self.server.log()
+            if since < contact.arrived_wall < until and partition_file(registered_domain(contact.host)) in files
+        ]  # fmt: skip
+
+    def check_truth(self, web: LawWeb) -> None:
+        """Every page has the state that the web's own account gives it, each once (`urls`), and law D holds."""
+        urls = self.urls()
+        wrong = [(u, urls.get(u), s.state.value) for u, s in web.pages().items() if urls.get(u, ("", ""))[0] != s.state.value]
+        assert not [row for row in wrong if "/r/long-" not in row[0]]
+        self.check_manners(web.refusals())
 
     def flags(self) -> list[str]:
         """`--set` for a machine that crawls nothing."""

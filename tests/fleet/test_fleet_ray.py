@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from corpus.engine.tasks import Crashed, Done, Task
 from corpus.errors import StoreError, UsageError
 from tests.demo_corpus import corpus_cli, crawled_in_segments, project_of
 from tests.fleet.ray_kit import ENVIRONMENT, RayCluster, ray_cluster
+from tests.s3_kit import BUCKET, KEYS, Gateway, Server, gateway
 
 pytestmark = pytest.mark.needs("ray")
 WAIT_S = 150.0
@@ -30,8 +33,8 @@ HERE = "tests.fleet.test_fleet_ray"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
     """One cluster for all tests of this file; the last one kills a node of it."""
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
+    before = {name: os.environ.get(name) for name in (*ENVIRONMENT, *KEYS)}
+    os.environ.update(ENVIRONMENT | KEYS)  # nodes know the bucket's keys from where they were begun
     with ray_cluster(tmp_path_factory.mktemp("ray")) as made:
         yield made
         sys.modules["ray"].shutdown() if "ray" in sys.modules else None
@@ -64,8 +67,8 @@ def release(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def started(verb: str, folder: Path, cluster: RayCluster) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "corpus", verb, "-c", str(folder / "corpus.toml"), *cluster.engine()]
+def started(verb: str, folder: Path, cluster: RayCluster, *flags: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "corpus", verb, "-c", str(folder / "corpus.toml"), *cluster.engine(), *flags]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(folder.parent / f"{verb}.err").open("w"))
 
 
@@ -176,6 +179,44 @@ def test_ray_gives_the_release_of_one_process(
     assert release(folder) == whole
     assert not (folder / "joins").exists()
     assert corpus_cli("verify", "-c", folder / "corpus.toml").code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.needs("s3")
+def test_ray_in_a_bucket_gives_the_same_bytes(
+    cluster: RayCluster, crawled: Path, whole: dict[str, bytes], s3_server: Server, tmp_path: Path
+) -> None:
+    """Law A with the corpus in S3: tasks on two nodes read archives from the bucket and write into it; nothing but the bucket is left
+    between stages, and the release is byte for byte that of one process on a folder."""
+    folder, root = copied(crawled, tmp_path), f"rays/{tmp_path.name}"
+    with gateway(s3_server, create_only=True) as gate:
+        upload(folder, gate, root)
+        flags = ("--set", f"store.root=s3://{BUCKET}/{root}", "--set", f"store.s3_endpoint={gate.endpoint}")
+        for verb in ("process", "dedup", "export"):
+            shutil.rmtree(folder / ".local" / "working", ignore_errors=True)
+            assert ended(started(verb, folder, cluster, *flags)) == 0, (tmp_path / f"{verb}.err").read_text()[-2000:]
+        found = f"{root}/releases/v1/"
+        listed = client_of(gate).list_objects_v2(Bucket=BUCKET, Prefix=found)["Contents"]
+        made = {
+            item["Key"].removeprefix(found): client_of(gate).get_object(Bucket=BUCKET, Key=item["Key"])["Body"].read()
+            for item in listed
+        }
+    assert made == whole
+
+
+def client_of(gate: Gateway) -> Any:
+    import boto3
+
+    return boto3.client("s3", endpoint_url=gate.endpoint, region_name="us-east-1")
+
+
+def upload(folder: Path, gate: Gateway, root: str) -> None:
+    """Everything durable of a folder, under the same names."""
+    client = client_of(gate)
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not name.startswith((".local", "runs/", "corpus.toml")):
+            client.put_object(Bucket=BUCKET, Key=f"{root}/{name}", Body=path.read_bytes())
 
 
 def test_a_node_killed_in_mid_stage_costs_nothing(

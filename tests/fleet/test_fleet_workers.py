@@ -43,7 +43,7 @@ def _at(url: str, port: str) -> str:
 
 
 def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, demo_corpus: DemoCorpus, tmp_path: Path) -> None:
-    """Both own half; a pause holds both; one is told to go and hands over; the other ends the crawl; every URL is what a single
+    """Both own half, each what is near to its region; a pause holds both; one is told to go and hands over; the other ends the crawl; every URL is what a single
     machine makes of it, and the archive says where each page was fetched. Meanwhile what needs all files to itself is refused."""
     with serving() as served:
         path = tmp_path / "corpus"
@@ -54,9 +54,15 @@ def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, de
             demo_config(served.origins).replace('root = "."\n', store).replace("[crawl]\n", '[crawl]\ntotal_timeout = "2s"\n')
         )
         (path / "corpus.toml").write_text(config, "utf-8")
+        for region, far in (("north-1", range(8, 16)), ("south-1", range(8))):
+            known_ways(fleet.dsn, region, far)
         with fleet:
             leaver, stays = fleet.start("--region", "north-1"), fleet.start("--region", "south-1")
             fleet.until(lambda: len(set(fleet.owned().values())) == 2 and len(fleet.owned()) == 16, "nobody shares")
+            region = {member.id: member.region for member in fleet.there()}
+            assert {file: region[owner] for file, owner in fleet.owned().items()} == {
+                file: "north-1" if file < 8 else "south-1" for file in range(16)
+            }
             project = open_project(load_config(path / "corpus.toml", environment={}))
             pause(project)
             facts = {fact["name"]: fact["value"] for fact in status(project)["facts"]}
@@ -80,6 +86,15 @@ def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, de
         >= archived.count(b"WARC-Type: response") - archived.count(b"corpus-region: north-1")
         > 0
     )
+
+
+def known_ways(dsn: str, region: str, far: range) -> None:
+    """As if workers of a region had crawled here before: connections to hosts of some files took long."""
+    from corpus.store.fleet_schema import open_fleet
+
+    with open_fleet(dsn) as con:
+        for file in range(16):
+            con.execute("INSERT INTO frontier.way VALUES (%s, %s, 50, %s)", (file, region, 0.4 if file in far else 0.02))
 
 
 def test_what_no_fleet_can_be_made_of_is_refused(tmp_path: Path) -> None:

@@ -45,11 +45,12 @@ def hosts(pages: int = 14) -> tuple[SimHost, ...]:
 class LawWeb(SimWeb):
     """Without the challenge page, which parks its host; with a page whose connection breaks twice."""
 
-    def __init__(self, seed: int = 7, pages: int = 14) -> None:
-        super().__init__(seed, hosts(pages))
-        self._made_of = (seed, pages)
+    def __init__(self, seed: int = 7, pages: int = 14, without: tuple[str, ...] = ()) -> None:
+        """`without`: names of hosts that are left out."""
+        super().__init__(seed, tuple(host for host in hosts(pages) if host.name not in without))
+        self._made_of = (seed, pages, without)
 
-    def __reduce__(self) -> tuple[type[LawWeb], tuple[int, int], dict[str, int]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[LawWeb], tuple[int, int, tuple[str, ...]], dict[str, int]]:  # type: ignore[override]
         return LawWeb, self._made_of, {"port": self.port, "_fixed_port": self._fixed_port}
 
     def _planned(self, host: SimHost) -> dict[str, Page]:

@@ -7,7 +7,10 @@ from collections import Counter
 import pytest
 
 from corpus.crawl.hosts import Hosts
+from corpus.errors import NoRoom
 from corpus.testing.web import SimHost, SimWeb, Trait, address_of, plain_hosts
+from corpus.url.host import registered_domain
+from corpus.url.partition import partition_file
 from tests.sim.crawl_kit import Crawl, settings
 from tests.sim.crawl_webs import check_funnel, check_manners
 
@@ -100,3 +103,47 @@ def test_a_host_whose_pages_all_wait_is_asked_on(monkeypatch: pytest.MonkeyPatch
     crawl.run()
     assert put_back
     assert len(crawl.sinks["pages"].kept) >= 15
+
+
+def test_a_full_disk_can_be_given_up(plain: Crawl) -> None:
+    """Told to give up, a process whose disk stays full ends with that error; whoever goes on loses nothing and stores nothing twice."""
+    crawl = Crawl(web(), settings(), ack_sealed=True)
+    began = crawl.clock.monotonic() + 8.0
+
+    def refuse() -> bool:
+        now = crawl.clock.monotonic()
+        if now >= began + 12.0:
+            crawl.worker.give_up()
+        return now >= began
+
+    crawl.sinks["pages"].refuse = refuse
+    with pytest.raises(NoRoom):
+        crawl.run()
+    assert any(report.full for report in crawl.reports)
+    assert crawl.clock.monotonic() < began + 60.0
+    for sink in crawl.sinks.values():
+        sink.crash()
+        sink.refuse = lambda: False
+    crawl.run()
+    assert states(crawl) == states(plain)
+    assert {url for url, _, _ in crawl.sinks["pages"].kept} == {url for url, _, _ in plain.sinks["pages"].kept}
+    check_manners(crawl)
+
+
+def test_hosts_of_a_lost_owner_rest(plain: Crawl) -> None:
+    """Until its last contacts are surely over, and one gap more, nobody of a file is asked, however a host gets in line; hosts of other
+    files are, and the crawl ends the same."""
+    crawl = Crawl(web(), settings())
+    crawl.run(crash_after_s=8.0)
+    hosts = sorted({contact.host for contact in crawl.log})
+    resting = {partition_file(registered_domain(host)) for host in hosts[::2]}
+    begins = crawl.clock.monotonic()
+    crawl.quiet = dict.fromkeys(resting, begins + 120.0)
+    before = len(crawl.log)
+    crawl.run()
+    start = crawl.clock.wall() - crawl.clock.monotonic()
+    asked = [(partition_file(registered_domain(c.host)) in resting, c.arrived_wall - start - begins) for c in crawl.log[before:]]
+    assert min(at for rests, at in asked if rests) >= 120.0 + crawl.config.delay_start
+    assert min(at for rests, at in asked if not rests) < 60.0
+    assert states(crawl) == states(plain)
+    check_manners(crawl)

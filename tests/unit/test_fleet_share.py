@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from corpus.app.fleet_share import ALL, Change, Quiet, change, share
+from corpus.app.fleet_share import ALL, Change, Quiet, change, share, share_of
 from corpus.store.fleet_members import Beat, Member, RunRow
 
 ME, OTHER = 100, 101
@@ -47,6 +47,17 @@ def test_a_member_takes_what_is_free_and_waits_for_what_is_not() -> None:
     assert change(beat(member(ME), member(OTHER), leases=own), ME, frozenset(), "member 100", patient=True) == Change(
         tuple(sorted(mine)), restart=False
     )
+
+
+def test_a_region_that_is_far_from_a_file_does_not_get_it_while_others_have_room() -> None:
+    """Both of two members compute the same division, which is that of their regions; a region nobody is of changes nothing."""
+    far = {file: ("south",) if file < 8 else ("north",) for file in ALL}
+    both = (replace(member(ME), region="north"), replace(member(OTHER), region="south"))
+    known = replace(beat(*both), run=replace(beat().run, far=far))
+    assert share_of(known, ME) == frozenset(range(8))
+    assert share_of(known, OTHER) == frozenset(range(8, 16))
+    elsewhere = replace(known, run=replace(known.run, far=dict.fromkeys(ALL, ("east",))))
+    assert share_of(elsewhere, ME) == share(ME, (ME, OTHER))
 
 
 def test_a_member_lets_go_of_what_is_no_longer_its_share() -> None:

@@ -274,10 +274,10 @@ def test_services_are_reached_or_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         store = config.store.model_copy(
-            update={"frontier": f"postgresql://u@127.0.0.1:{port}/x", "s3_endpoint": "http://127.0.0.1:9"}
+            update={"frontier": "postgresql://u@127.0.0.1:9/x", "s3_endpoint": f"http://127.0.0.1:{port}"}
         )
         found = list(doctor_network.services(config.model_copy(update={"store": store})))
-    assert [(f.name, f.state) for f in found] == [("postgresql", "ok"), ("s3", "fault")]
+    assert [(f.name, f.state) for f in found] == [("postgresql", "fault"), ("s3", "ok")]
 
 
 def test_a_token_is_asked_for_only_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,9 @@ def test_ten_billion_pages_in_five_days(tmp_path: Path) -> None:
     assert pages["hashes"] == 80e9
     assert known["urls"] == 8 * pages["urls"]
     assert told["politeness"]["ready_hosts"] == pytest.approx(46_000, rel=0.01)
+    # what a server pays for a page in a fleet, as BENCHMARKS.md measured it: 0.6 ms
+    assert told["postgresql"]["server_cores"] == pytest.approx(13.9, rel=0.01)
+    assert told["cores"]["postgresql"] == pytest.approx(13.9 / 0.7, rel=0.01)
     assert any("2,147,483,647" in note for note in told["notes"])
     assert told["money"] == {}
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.toml"]

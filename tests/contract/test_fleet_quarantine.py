@@ -1,0 +1,112 @@
+"""What a dead owner leaves behind in PostgreSQL: its lease ends, the rest of its hosts lasts longer, and silence has an end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from corpus.errors import ServerGone
+from tests.postgres_kit import Postgres
+
+pytest.importorskip("psycopg")
+
+from corpus.store.frontier_pg_db import dial, sever, translated
+from corpus.store.frontier_postgres import Lease, PostgresFrontier
+
+pytestmark = pytest.mark.needs("postgres")
+LONGER_S = 300.0
+
+
+def opened(dsn: str, node: str, ttl_s: float = 0.2) -> PostgresFrontier:
+    return PostgresFrontier(dsn, 0, lease=Lease(node, ttl_s, 30.0, LONGER_S))
+
+
+def left_s(store: PostgresFrontier) -> float:
+    return store.quiet_until - time.monotonic()
+
+
+def test_hosts_of_a_dead_owner_rest_longer_than_its_lease(postgres_server: Postgres) -> None:
+    """The file has an owner when the lease has ended; until when its hosts rest outlasts an owner that lets go in order, and one
+    whose process is replaced; it counts from the dead one's last renewal."""
+    dsn = postgres_server.dsn(prepared=True)
+    dead = opened(dsn, "dead")
+    dead.claim("a")
+    assert left_s(dead) < 0, "nobody was there before"
+    heir = opened(dsn, "heir")
+    heir.claim("b")
+    first = heir.quiet_until
+    assert LONGER_S - 100 < left_s(heir) <= LONGER_S
+    again = opened(dsn, "heir", 60.0)
+    again.claim("b2")
+    assert abs(again.quiet_until - first) < 5.0
+    again.close(clean=True)
+    third = opened(dsn, "third")
+    third.claim("c")
+    assert third.was_clean()
+    assert abs(third.quiet_until - first) < 5.0
+    for store in (dead, heir, third):
+        store.close(clean=False)
+
+
+def test_a_file_that_was_let_go_in_order_has_no_rest(postgres_server: Postgres) -> None:
+    """A clean end leaves exact clocks and nothing in flight."""
+    dsn = postgres_server.dsn(prepared=True)
+    one = opened(dsn, "one", 60.0)
+    one.claim("a")
+    one.close(clean=True)
+    two = opened(dsn, "two", 60.0)
+    two.claim("b")
+    assert left_s(two) < 0
+    two.close(clean=True)
+
+
+def test_a_file_that_is_let_go_without_being_whole_is_free_at_once(postgres_server: Postgres) -> None:
+    """Nothing is in flight, so nobody waits for the lease; clocks may be missing, so it counts as unclean."""
+    dsn = postgres_server.dsn(prepared=True)
+    one = opened(dsn, "one", 600.0)
+    one.claim("a")
+    one.let_go()
+    one.close(clean=False)
+    two = PostgresFrontier(dsn, 0, lease=Lease("two", 600.0, 0.0, LONGER_S))
+    two.claim("b")
+    assert (left_s(two) < 0, two.was_clean()) == (True, False)
+    two.close(clean=True)
+
+
+def test_leases_of_an_older_version_learn_to_remember(postgres_server: Postgres) -> None:
+    """The column is added when a file is opened."""
+    dsn = postgres_server.dsn(prepared=True)
+    con = dial(dsn, None)
+    con.execute("ALTER TABLE frontier.lease DROP COLUMN quiet")
+    store = opened(dsn, "one")
+    store.claim("a")
+    assert con.execute("SELECT count(quiet) FROM frontier.lease").fetchone() == (1,)
+    store.close(clean=True)
+    con.close()
+
+
+def test_a_question_that_is_never_answered_can_be_ended(postgres_server: Postgres) -> None:
+    """From another thread, as the error of a server that is gone; what it leaves on the server is freed there."""
+    con = dial(postgres_server.dsn(), None)
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            with translated("here"):
+                con.execute("SELECT pg_sleep(600)")
+        except ServerGone as error:
+            ended.append(error)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    time.sleep(0.3)
+    sever(con)
+    asker.join(60.0)
+    assert len(ended) == 1
+    con.close()
+    sever(con)  # harmless afterwards
+    fresh = dial(postgres_server.dsn(), None)
+    assert fresh.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("30s",)
+    fresh.close()
