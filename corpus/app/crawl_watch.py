@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from corpus.app.frontier_view import slowest_pending, tally
+from corpus.app.frontier_view import slowest_pending
 from corpus.app.orders import Orders, described
 from corpus.app.overlap import Overlap
 from corpus.app.project import Project
 from corpus.app.spending import Budget
+from corpus.app.url_states import StatesNow
 from corpus.crawl.worker import Progress
 from corpus.errors import StoreError
 from corpus.observe.live import Live, status_class, why_stalled
@@ -42,6 +43,7 @@ class Watch:
         self._next = self._looked = self._forecast = float("-inf")
         self._window: deque[tuple[float, int, int]] = deque()
         self._moved = (monotonic(), -1)
+        self._states = StatesNow(project, monotonic)
         self._frontier: dict[str, int] = {}
         self._frontier_at = 0.0
         self._slowest: tuple[str, int, float] | None = None
@@ -70,7 +72,7 @@ class Watch:
         if self._beside is not None:
             self._beside.tell(live)
         self._rates(live, now, seconds)
-        self._frontier_facts(live, now)
+        self._frontier_facts(live, now, last=last)
         self._budget(live, budget, seconds)
         live.stalled = why_stalled(live, self._quiet_s(live, now))
         return live
@@ -94,6 +96,7 @@ class Watch:
         live.recent = sorted((row for g in alive for row in g.get("recent", [])), key=lambda row: -row[0])[:12]
         live.in_flight = sum(g.get("in_flight", 0) for g in alive)
         live.lag_ms = max((g.get("lag_ms", 0.0) for g in alive), default=0.0)
+        live.lag_own_ms = max((g.get("lag_own_ms", 0.0) for g in alive), default=0.0)
         live.commit_s = max((g.get("commit_s", 0.0) for g in alive), default=0.0)
 
     def _rates(self, live: Live, now: float, seconds: float) -> None:
@@ -112,14 +115,11 @@ class Watch:
             self._moved = (now, live.requests)
         return now - self._moved[0]
 
-    def _frontier_facts(self, live: Live, now: float) -> None:
+    def _frontier_facts(self, live: Live, now: float, *, last: bool) -> None:
         with suppress(StoreError):  # a partition file that is being made this very moment: the next look will see it
             if now - self._looked >= LOOK_S:
                 self._looked = now
-                states: Counter[str] = Counter()
-                for (state, _), n in tally(self._project).items():
-                    states[state] += n
-                self._frontier, self._frontier_at = dict(states), self._wall()
+                self._frontier, self._frontier_at = self._states.by_state(anew=last), self._wall()
             if now - self._forecast >= FORECAST_S:
                 self._forecast = now
                 self._slowest = slowest_pending(self._project)

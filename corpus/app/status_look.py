@@ -9,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,10 +23,11 @@ from corpus.app.funnel import whole_funnel
 from corpus.app.project import Project
 from corpus.app.sample import sample
 from corpus.app.status import status
+from corpus.app.url_states import Measured, state_of
 from corpus.app.views import Views
 from corpus.app.why import why
 from corpus.errors import CorpusError, StoreError
-from corpus.model import FunnelStep
+from corpus.model import FunnelStep, UrlState
 from corpus.observe.live import Live
 from corpus.observe.live_file import read_live, read_series
 from corpus.observe.metrics import FleetNumbers
@@ -43,6 +46,7 @@ SORTS = {
     "queued": "queued DESC, host", "pages": "pages DESC, host", "gap": "pace DESC, host", "next": "next_contact, host", "host": "host",
 }  # fmt: skip
 _T = TypeVar("_T")
+_STORED = (UrlState.FETCHED.value, UrlState.PARSED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,21 @@ class Kept:
         return time.monotonic() - found[2] if found is not None else 0.0
 
 
+def _legible(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Text with lone surrogates is stored as bytes."""
+    return tuple(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in row)
+
+
+Told = Callable[[tuple[Any, ...]], tuple[Any, ...] | None]
+
+
 class Look:
     """For one server. Every method may be called from a thread of its own."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.kept = Kept()
+        self._measured = Measured(project)
 
     # ---- the newest run
 
@@ -97,15 +110,29 @@ class Look:
         return found[0] if found else None
 
     def live(self) -> Live | None:
+        """The newest run's numbers. What is known of pages goes on changing when no crawl is there to count it: then it is counted here."""
         folder = self.run_folder()
-        return read_live(folder) if folder is not None else None
+        live = read_live(folder) if folder is not None else None
+        if live is None or self.running() == "crawl":
+            return live
+        try:
+            rows = self.status()["urls"]
+        except CorpusError:
+            return live  # the folder is being changed this very moment
+        states: Counter[str] = Counter()
+        for row in rows:
+            states[row["state"]] += row["n"]
+        return replace(live, frontier=dict(states), frontier_at=time.time() - self.kept.age_s("status"))
 
     def series(self) -> list[list[float]]:
         folder = self.run_folder()
         return read_series(folder) if folder is not None else []
 
     def running(self) -> str:
-        """The stage that holds the folder now, or empty."""
+        """The stage that holds the folder now, or workers that crawl it together; or empty."""
+        fleet = self.fleet()
+        if fleet is not None and fleet.workers:
+            return f"crawl, {fleet.workers} worker{'s' if fleet.workers > 1 else ''}"
         locks = self.project.layout.locks
         return next((stage for stage in ("crawl", "process", "export") if holder(locks / f"{stage}.lock") is not None), "")
 
@@ -176,11 +203,13 @@ class Look:
         if row is None:
             return None
         file = partition_file(registered_domain(host))
-        counts = self._one(
-            file,
-            "SELECT state, reason, count(*) FROM urls WHERE host = ? AND kind = 'page' GROUP BY 1, 2 ORDER BY 3 DESC",
-            (host,),
+        found = self._one(
+            file, "SELECT state, reason, warc_file, count(*) FROM urls WHERE host = ? AND kind = 'page' GROUP BY 1, 2, 3", (host,)
         )
+        sums: Counter[tuple[str, str]] = Counter()
+        for state, reason, archive, n in found.rows:
+            sums[self._state(state, archive), reason] += n
+        counts = Rows([(*key, n) for key, n in sorted(sums.items(), key=lambda item: (-item[1], item[0]))], found.whole)
         files = self._one(
             file, "SELECT a.authority, k.name, a.outcome, a.status, a.read_at, a.detail FROM authority a JOIN host h ON h.id = a.host"
             " JOIN kind_name k ON k.code = a.kind WHERE h.name = ? ORDER BY 1, a.kind LIMIT 40", (host,),
@@ -190,16 +219,26 @@ class Look:
     def urls(self, *, host: str = "", state: str = "", reason: str = "", search: str = "") -> Rows:
         """(url, state, reason, status, fetched at), at most `PAGE_ROWS` and one more."""
         where, parameters = ["kind = 'page'"], []
-        for column, value in (("host", host), ("state", state), ("reason", reason)):
+        stored = state in _STORED  # which of the two a page is does not stand in the frontier
+        for column, value in (("host", host), ("state", _STORED[0] if stored else state), ("reason", reason)):
             if value:
                 where.append(f"{column} = ?")
                 parameters.append(value)
         if search:
             where.append("url LIKE ? ESCAPE '\\'")
             parameters.append(f"%{_literal(search)}%")
-        query = f"SELECT url, state, reason, http_status, fetched_at FROM urls WHERE {' AND '.join(where)} LIMIT {PAGE_ROWS + 1}"
-        found = self._all(query, tuple(parameters))
+        query = f"SELECT url, state, reason, http_status, fetched_at, warc_file FROM urls WHERE {' AND '.join(where)}"
+
+        def told(row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            now = self._state(row[1], row[5])
+            return None if stored and now != state else (row[0], now, *row[2:5])
+
+        found = self._all(query if stored else f"{query} LIMIT {PAGE_ROWS + 1}", tuple(parameters), told, PAGE_ROWS + 1)
         return Rows(found.rows[: PAGE_ROWS + 1], found.whole)
+
+    def _state(self, state: str, archive: str | None) -> str:
+        measured = self.kept.get("measured", self._measured.names)
+        return state_of({"state": state, "warc_file": archive}, measured)
 
     def why(self, url: str) -> dict[str, Any]:
         """CONTRACT's `why`, and the page's title. Raises UsageError for what is no URL."""
@@ -226,17 +265,21 @@ class Look:
 
     # ---- the frontier's files
 
-    def _all(self, query: str, parameters: tuple[Any, ...]) -> Rows:
+    def _all(self, query: str, parameters: tuple[Any, ...], told: Told = _legible, most: int | None = None) -> Rows:
         deadline = time.monotonic() + LOOK_S
         rows: list[tuple[Any, ...]] = []
         for file in range(PARTITION_FILES):
-            found = self._one(file, query, parameters, deadline)
+            found = self._one(file, query, parameters, deadline, told, most)
             rows += found.rows
             if not found.whole:
                 return Rows(rows, whole=False)
         return Rows(rows)
 
-    def _one(self, file: int, query: str, parameters: tuple[Any, ...], deadline: float | None = None) -> Rows:
+    def _one(
+        self, file: int, query: str, parameters: tuple[Any, ...], deadline: float | None = None, told: Told = _legible,
+        most: int | None = None,
+    ) -> Rows:  # fmt: skip
+        """Rows as `told` has them, without those it leaves out; no more than `most`."""
         path = file_at(self.project.layout, file)
         if not path.exists():
             return Rows([])
@@ -244,20 +287,16 @@ class Look:
         rows: list[tuple[Any, ...]] = []
         try:
             if not isinstance(path, Path):
-                rows.extend(path.rows(query, parameters, seconds=max(until - time.monotonic(), 0.001)))
+                found = path.rows(query, parameters, seconds=max(until - time.monotonic(), 0.001))
+                rows.extend(islice(filter(None, map(told, found)), most))
                 return Rows(rows)
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)) as connection:
                 connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
-                rows.extend(map(_legible, connection.execute(query, parameters)))
+                rows.extend(islice(filter(None, map(told, map(_legible, connection.execute(query, parameters)))), most))
         except (sqlite3.OperationalError, TimeoutError):  # stopped at the deadline, or the file is being made this very moment
             return Rows(rows, whole=False)
         return Rows(rows)
-
-
-def _legible(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Text with lone surrogates is stored as bytes."""
-    return tuple(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in row)
 
 
 def _literal(text: str) -> str:

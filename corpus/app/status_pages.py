@@ -20,7 +20,7 @@ from corpus.observe.markup import Child, Markup, crawled, el
 from corpus.observe.summary import sentence_of
 from corpus.observe.tables import facts, figures, funnel, named, ranked, table
 from corpus.observe.terminal import host_counts
-from corpus.observe.words import count, duration, rate, size
+from corpus.observe.words import count, duration, many, rate, size
 from corpus.reasons import REASONS
 from corpus.version import __version__
 
@@ -81,7 +81,7 @@ def overview(live: Live | None, points: list[list[float]], steps: list[FunnelSte
         return [yet, _folder(told), el("h2", "Funnel"), funnel(steps, of_reason)]
     return [
         _banner(live, running),
-        figures(_figures(live, running)),
+        figures(in_figures(live, running)),
         [el("p", f"{key}: {_of(key, used)} of {_of(key, limit)} ", bar(used / limit)) for key, used, limit in live.budget],
         el("h2", "Over time"),
         side_by_side(charts(points)),
@@ -103,7 +103,7 @@ def overview(live: Live | None, points: list[list[float]], steps: list[FunnelSte
         el("h2", "Latest URLs"),
         table(
             "the last visits that were settled, times in UTC",
-            ("when", "URL", "state", "reason", "status"),
+            ("when", "URL", "settled as", "reason", "status"),
             [_visit(*row) for row in live.recent],
             numbers=(4,),
         ),
@@ -116,7 +116,8 @@ def _banner(live: Live, running: bool) -> Markup:
     return el("p", crawled(said, 600) if said else None, class_="banner", role="status")
 
 
-def _figures(live: Live, running: bool) -> Iterator[tuple[str, str, str]]:
+def in_figures(live: Live, running: bool) -> Iterator[tuple[str, str, str]]:
+    """(name, value, what more there is to say) of what stands largest on the overview; less of it once the crawl is over."""
     asked = max(live.requests - live.policy_requests, 0)
     yield (
         "pages",
@@ -134,12 +135,17 @@ def _figures(live: Live, running: bool) -> Iterator[tuple[str, str, str]]:
         yield "hosts", count(sum(n for _, n in states)), ", ".join(f"{n} {state}" for state, n in states if n)
     yield "refused", count(sum(live.refused.values())), "sites said no"
     yield "errors", count(sum(live.failed.values())), f"{count(sum(live.retried.values()))} asked again"
-    if live.waiting_limit and (live.processed_segments or live.waiting_segments):
-        waits = f"{live.waiting_segments} archives ({size(live.waiting_bytes)} of {size(live.waiting_limit)}) wait"
-        yield "processed", size(live.processed_bytes), f"in {live.processed_segments} archives; {waits}"
+    if live.waiting_limit and (live.processed_segments or (live.waiting_segments and running)):
+        done = f"in {many(live.processed_segments, 'segment')}"
+        waits = f"{many(live.waiting_segments, 'segment')} ({size(live.waiting_bytes)} of {size(live.waiting_limit)}) waiting"
+        yield (
+            "processed" if running else "processed meanwhile",
+            size(live.processed_bytes),
+            f"{done}; {waits}" if running else done,
+        )
     if live.eta_s is not None and running:
         yield "ends in", duration(live.eta_s), live.bound
-    yield "loop lag", f"{live.lag_ms:.0f} ms", "99th percentile"
+    yield "loop lag", f"{live.lag_ms:.0f} ms", f"99th percentile; {live.lag_own_ms:.0f} ms without waits for a core"
 
 
 def charts(points: list[list[float]]) -> list[Markup]:

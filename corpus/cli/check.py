@@ -33,5 +33,7 @@ def command(config_file: str, overrides: tuple[str, ...], as_json: bool) -> int:
     else:
         for problem in found:
             click.echo(str(problem))
-        click.echo(f"{len(found)} problems, nothing was fetched" if found else "no problems found")
+        click.echo(
+            f"{len(found)} {'problem' if len(found) == 1 else 'problems'}, nothing was fetched" if found else "no problems found"
+        )
     return 2 if found else 0

@@ -25,5 +25,5 @@ def command(config: Config, as_json: bool) -> int:
         for found in findings:
             hint = f"\n        {found.hint}" if found.hint and found.state != "ok" else ""
             click.echo(clean(f"{MARKS[found.state]} {found.name}: {found.said}{hint}"))
-        click.echo(f"{faults} faults" if faults else "no faults")
+        click.echo(f"{faults} {'fault' if faults == 1 else 'faults'}" if faults else "no faults")
     return 1 if faults else 0

@@ -19,17 +19,18 @@ import pyarrow as pa
 from corpus.errors import CorpusError, StoreError
 from corpus.export.card import CardFacts, card
 from corpus.export.changes import changes
-from corpus.export.compare import compared
+from corpus.export.compare import Compared, compared
 from corpus.export.croissant import croissant
-from corpus.export.decide import Decisions, decide
+from corpus.export.decide import Decisions, decide, forget
 from corpus.export.domains import domains_csv
 from corpus.export.manifest import manifest, release_key, to_text, with_files
+from corpus.export.pieces import PieceStore
 from corpus.export.plan import make_plan
 from corpus.export.ports import ConsentJudge, ReleaseOptions, ReleasePolicy, SnapshotInputs, TokenCounter
 from corpus.export.rows import RowMaker
 from corpus.export.schema import SignalFields, release_schema
 from corpus.export.session import open_session, steady_memory
-from corpus.export.shard import PieceStore, Written, write_shards
+from corpus.export.shard import Written, write_shards
 from corpus.export.summary import DomainRow, DomainTotals, checked, counts
 from corpus.export.tombstones import write_tombstones
 
@@ -75,9 +76,10 @@ def build_release(
     con = open_session(options.memory // 2, options.threads, scratch)
     try:
         decisions = decide(con, inputs, parts.judge, parts.policy, options, decisions_path)
+        pages = compared(con, options.previous_shards)
         totals = DomainTotals()
         shards = _write(con, inputs, parts, options, part, scratch, totals)
-        facts = _describe(con, key, inputs, parts, options, decisions, shards, totals.ranked(), part)
+        facts = _describe(con, key, inputs, parts, options, decisions, pages, shards, totals.ranked(), part)
     finally:
         con.close()
     publish(part, final)
@@ -121,12 +123,15 @@ def _write(
 ) -> list[Written]:
     schema = release_schema(parts.signals)
     plan = make_plan(con, options)
+    forget(con)
     store = PieceStore(plan.pieces, options.memory // 4, scratch)
     maker = RowMaker(schema, parts.policy, parts.tokens, options.batch)
     for number, segment in enumerate(inputs.segments):
         for positions, rows in maker.of_segment(con, number, segment):
             store.add(positions, rows)
-    return list(write_shards(plan, store, schema, folder, totals.add))
+    written = list(write_shards(plan, store, schema, folder, totals.add))
+    store.close()
+    return written
 
 
 def _describe(
@@ -136,6 +141,7 @@ def _describe(
     parts: Parts,
     options: ReleaseOptions,
     decisions: Decisions,
+    pages: Compared | None,
     shards: list[Written],
     rows: list[DomainRow],
     folder: Path,
@@ -153,7 +159,7 @@ def _describe(
     types = {field.name: "struct" if str(field.type).startswith("struct") else str(field.type) for field in schema}
     told = CardFacts(
         inputs, options, parts.policy, decisions, found, rows, shards, tokens, tokenizer, types,
-        changes(options.previous, facts, compared(con, options.previous_shards)),
+        changes(options.previous, facts, pages),
     )  # fmt: skip
     return write_sides(folder, facts, told, schema)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from corpus.errors import CorpusError, StoreError
 from corpus.export.consent_rows import judge_all
 from corpus.export.elect import elect
-from corpus.export.facts import choose_representatives, load_facts
+from corpus.export.facts import choose_representatives, facts_in, load_facts, stand_apart
 from corpus.export.funnel import check, funnel
 from corpus.export.measured import Places, SignalRows, reduced_signals, require_signals, with_reduced
 from corpus.export.ports import HOST_LINE, ConsentJudge, ReleaseOptions, ReleasePolicy, Segment, SnapshotInputs
@@ -72,7 +72,7 @@ def decide(
     options: ReleaseOptions,
     path: Path,
 ) -> Decisions:
-    """Decide every row and write `path`. Leaves the tables `rep`, `staged` and `elected` behind for the writer of shards."""
+    """Decide every row and write `path`. Leaves the view `released` behind, for the plan; then `forget` it."""
     load_facts(con, inputs)
     if HOST_LINE in policy.cut and inputs.host_lines is None:
         raise StoreError("the policy cuts host lines, and they were not measured", policy.name, "set filter.host_line_pages")
@@ -80,6 +80,7 @@ def decide(
     require_signals(inputs.segments, {*policy.signals, options.length_signal}.difference(reduced))
     choose_representatives(con, str(inputs.clusters))
     load_versions(con, inputs.versions)
+    stand_apart(con)
     apply_policy(con, inputs, policy, options)
     judge_all(con, inputs, judge, options.batch)
     cover(con, inputs.tombstones)
@@ -91,11 +92,22 @@ def decide(
     steps = funnel(con)
     check(steps, count(con, "SELECT count(*) FROM staged WHERE reason = ''"))
     versions = _versions(con, options)
+    facts_in(con, "staged")
+    for table in ("rep", "clusters", "pairs", "verdicts", "consent"):  # all that is still asked for stands in `staged`
+        con.execute(f"DROP TABLE {table}")
     _known_reasons((*steps, *([versions] if versions else [])))
     older = _write(con, path)
     rules = dict(con.execute("SELECT drop_rule, count(*) FROM staged WHERE reason = 'quality' GROUP BY 1 ORDER BY 1").fetchall())
     consent = dict(con.execute("SELECT use, count(*) FROM released WHERE reason = '' GROUP BY 1 ORDER BY 1").fetchall())
     return Decisions(steps, rules, losses(con), consent, older, path, versions)
+
+
+def forget(con: duckdb.DuckDBPyConnection) -> None:
+    """Give the memory of the decisions back: they are written, and what is kept stands in `kept`."""
+    con.execute("DROP VIEW released")
+    con.execute("DROP VIEW facts")
+    for table in ("staged", "older_staged", "elected", "superseded"):
+        con.execute(f"DROP TABLE {table}")
 
 
 def _versions(con: duckdb.DuckDBPyConnection, options: ReleaseOptions) -> FunnelStep | None:
@@ -184,14 +196,18 @@ def _known_reasons(steps: tuple[FunnelStep, ...]) -> None:
 
 
 _DECISIONS = """
-SELECT a.id, a.url_id, a.url, a.host, a.domain, a.crawl_id, a.fetched_at, a.file_path, a.warc_offset, s.url_id IS NOT NULL AS latest,
-    coalesce(r.stage, 'exported') AS stage, coalesce(r.reason, 'older-version') AS reason, r.drop_rule, r."measured", r."limit", r.keep,
-    r.access, r.use, r.evidence_digest, r.checked_at, r.stale, s.refusing_domain, r.cluster_id, r.cluster_size, s.center,
-    s.similarity, e.keep_id, e.keep_url, a.language, r.chars
-FROM facts a
-LEFT JOIN released r ON r.file_no = a.file_no AND r.row_no = a.row_no
-LEFT JOIN staged s ON s.file_no = a.file_no AND s.row_no = a.row_no
-LEFT JOIN elected e ON e.cluster_id = s.cluster_id
+WITH decided AS (
+    SELECT *, true AS latest FROM staged
+    UNION ALL BY NAME SELECT *, false AS latest FROM older_staged
+    UNION ALL BY NAME SELECT *, false AS latest FROM superseded ANTI JOIN older_staged USING (file_no, row_no)
+)
+SELECT a.id, a.url_id, a.url, a.host, a.domain, a.crawl_id, a.fetched_at, a.file_path, a.warc_offset, a.latest,
+    coalesce(a.stage, 'exported') AS stage, coalesce(a.reason, 'older-version') AS reason, a.drop_rule, a."measured", a."limit", a.keep,
+    a.access, a.use, a.evidence_digest, a.checked_at, a.stale, a.refusing_domain, a.cluster_id, a.cluster_size, a.center,
+    a.similarity, CASE WHEN a.latest AND a.cluster_size = 1 AND a.reason = '' THEN a.id ELSE e.keep_id END AS keep_id,
+    CASE WHEN a.latest AND a.cluster_size = 1 AND a.reason = '' THEN a.url ELSE e.keep_url END AS keep_url, a.language, a.chars
+FROM decided a
+LEFT JOIN elected e ON a.latest AND e.cluster_id = a.cluster_id
 ORDER BY a.domain, a.url, a.id, a.fetched_at, a.file_path, a.warc_offset, a.file_no, a.row_no
 """
 
@@ -202,4 +218,4 @@ def _write(con: duckdb.DuckDBPyConnection, path: Path) -> int:
     with pq.ParquetWriter(path, schema, compression="zstd", compression_level=3, write_page_index=True) as writer:
         for table in stream(con, _DECISIONS, _WRITE_ROWS):
             writer.write_table(table, row_group_size=_WRITE_ROWS)
-    return count(con, "SELECT (SELECT count(*) FROM facts) - (SELECT count(*) FROM staged)")
+    return count(con, "SELECT count(*) FROM superseded")

@@ -17,8 +17,7 @@ ORDERS: dict[str, str] = {
 
 _ELECT = """
 CREATE TABLE elected AS
-SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text FROM staged WHERE stage IS NULL AND cluster_size = 1
-UNION ALL SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text
+SELECT cluster_id, id AS keep_id, url AS keep_url, text_sha256 AS keep_text
 FROM (SELECT *, row_number() OVER (PARTITION BY cluster_id ORDER BY {order}, url, id) AS place FROM staged
     WHERE stage IS NULL AND cluster_size > 1)
 WHERE place = 1
@@ -31,6 +30,6 @@ FROM elected e WHERE staged.stage IS NULL AND staged.cluster_id = e.cluster_id A
 
 
 def elect(con: duckdb.DuckDBPyConnection, keep: str) -> None:
-    """Create `elected(cluster_id, keep_id, …)` and drop the others of each cluster from `staged` at `unique`."""
+    """Create `elected(cluster_id, keep_id, …)`, of clusters with more than one member, and drop the others of each cluster from `staged` at `unique`."""
     con.execute(_ELECT.format(order=ORDERS[keep]))
     con.execute(_REJECT)

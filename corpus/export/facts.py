@@ -46,6 +46,19 @@ def load_facts(con: duckdb.DuckDBPyConnection, inputs: SnapshotInputs) -> None:
     load_host_lines(con, inputs.host_lines)
 
 
+def stand_apart(con: duckdb.DuckDBPyConnection) -> None:
+    """Let go of the rows that `rep` has as well: `superseded` keeps the others, and `facts` is a view of both from here on."""
+    con.execute("CREATE TABLE superseded AS SELECT f.* FROM facts f ANTI JOIN rep USING (file_no, row_no)")
+    con.execute("DROP TABLE facts")
+    facts_in(con, "rep")
+
+
+def facts_in(con: duckdb.DuckDBPyConnection, table: str) -> None:
+    """`facts` is a view of `superseded` and a table that has all other rows."""
+    columns = ", ".join(("file_no", "row_no", *_KEPT))
+    con.execute(f"CREATE OR REPLACE VIEW facts AS SELECT {columns} FROM {table} UNION ALL SELECT {columns} FROM superseded")
+
+
 def load_host_lines(con: duckdb.DuckDBPyConnection, path: Path | None) -> None:
     """Create `host_lines`, which the writer of rows looks into; empty where lines were not compared."""
     if path is not None:

@@ -20,6 +20,8 @@ from corpus.export.ports import HOST_LINES, Segment
 from corpus.export.session import query
 
 Places = npt.NDArray[np.int64]
+_FEW = 8
+"""Fewer rows than one in so many are copied out of their table."""
 
 
 class SignalRows:
@@ -38,9 +40,7 @@ class SignalRows:
 
     def take(self, rows: Places) -> pa.Table:
         """The signals of documents rows whose outcome is ok."""
-        at = self._at[rows]
-        whole = len(at) > 0 and at[-1] - at[0] + 1 == len(at)
-        return self.table.slice(at[0], len(at)) if whole else self.table.take(pa.array(at))
+        return _chosen(self.table, self._at[rows])
 
 
 def read_rows(path: Path, rows: Places, columns: Sequence[str], batch: int) -> Iterator[tuple[Places, pa.Table]]:
@@ -54,9 +54,14 @@ def read_rows(path: Path, rows: Places, columns: Sequence[str], batch: int) -> I
             table = source.read_row_group(group, columns=list(columns), use_threads=False)
             for at in range(low, high, batch):
                 part = rows[at : min(at + batch, high)]
-                whole = part[-1] - part[0] + 1 == len(part)
-                yield part, table.slice(part[0] - start, len(part)) if whole else table.take(pa.array(part - start))
+                yield part, _chosen(table, part - start)
         start = stop
+
+
+def _chosen(table: pa.Table, at: Places) -> pa.Table:
+    """Ascending rows of a table. Neighbours are not copied, unless they are few: whoever keeps them would keep the whole table."""
+    whole = len(at) > 0 and at[-1] - at[0] + 1 == len(at) and len(at) * _FEW >= len(table)
+    return table.slice(at[0], len(at)) if whole else table.take(pa.array(at))
 
 
 def reduced_signals(con: duckdb.DuckDBPyConnection) -> list[str]:

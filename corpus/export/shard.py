@@ -1,8 +1,4 @@
-"""Shards written: release rows arrive in file order, are gathered piece by piece, and leave in release order.
-
-What does not fit the memory budget waits in Arrow files of the scratch folder. The bytes of a shard depend on its rows and
-on the writer's version alone.
-"""
+"""Shards written, one after the other, piece by piece. The bytes of a shard depend on its rows and on the writer's version alone."""
 
 from __future__ import annotations
 
@@ -12,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.errors import CorpusError
+from corpus.export.pieces import PieceStore
 from corpus.export.plan import Plan, Shard
 from corpus.export.schema import LOW_CARDINALITY, STATISTICS
 
@@ -44,57 +39,6 @@ class Written:
     text_bytes: int
     first_domain: str
     last_domain: str
-
-
-class PieceStore:
-    """Rows on their way to pieces: in memory up to `memory` bytes, then in files under `scratch`."""
-
-    def __init__(self, starts: npt.NDArray[np.int64], memory: int, scratch: Path) -> None:
-        self._starts, self._memory, self._scratch = starts, memory, scratch
-        self._held: dict[int, list[pa.Table]] = {}
-        self._files: dict[int, list[Path]] = {}
-        self._bytes = 0
-
-    def add(self, positions: npt.NDArray[np.int64], rows: pa.Table) -> None:
-        """Take rows in any order; they are sorted when their piece is read."""
-        placed = rows.append_column("position", pa.array(positions, pa.int64()))
-        piece = np.searchsorted(self._starts, positions, side="right") - 1
-        order = np.argsort(piece, kind="stable")
-        cuts = np.flatnonzero(np.diff(piece[order])) + 1
-        for part in np.split(order, cuts):
-            whole = part[-1] - part[0] + 1 == len(part) and bool((np.diff(part) == 1).all())
-            chosen = placed.slice(part[0], len(part)) if whole else placed.take(pa.array(part))
-            self._held.setdefault(int(piece[part[0]]), []).append(chosen)
-            self._bytes += chosen.nbytes
-        if self._bytes > self._memory:
-            self._spill()
-
-    def _spill(self) -> None:
-        for piece, tables in self._held.items():
-            files = self._files.setdefault(piece, [])
-            path = self._scratch / f"piece-{piece:06d}-{len(files):06d}.arrow"
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, tables[0].schema) as writer:
-                for table in tables:
-                    writer.write_table(table)
-            files.append(path)
-        self._held, self._bytes = {}, 0
-
-    def read(self, piece: int, schema: pa.Schema) -> pa.Table:
-        """A piece's rows in release order; its files are deleted."""
-        tables = []
-        for path in self._files.pop(piece, []):
-            with pa.OSFile(str(path), "rb") as source:
-                tables.append(pa.ipc.open_file(source).read_all())
-            path.unlink()
-        tables += self._held.pop(piece, [])
-        if not tables:
-            return schema.empty_table()
-        table = pa.concat_tables(tables)
-        positions = np.asarray(table["position"])
-        table = table.drop_columns(["position"])
-        if (np.diff(positions) > 0).all():  # one segment's rows, or segments of neighbouring domains: nothing to move
-            return table
-        return table.take(pa.array(np.argsort(positions)))
 
 
 def write_shards(

@@ -72,7 +72,11 @@ def _rows(live: Live) -> Iterator[tuple[str, str, str]]:
     yield "errors", failed + (f"   tried again: {_ranked(live.retried)}" if live.retried else ""), "red" if live.failed else ""
     asked = live.requests - live.policy_requests
     if asked > 0:
-        yield "yield", f"{100 * live.pages / asked:.0f} % of {count(asked)} page requests gave a page", ""
+        texts = ""
+        if live.processed_pages:
+            share = 100 * live.processed_texts / live.processed_pages
+            texts = f", {share:.0f} % of {count(live.processed_pages)} processed documents a text"
+        yield "yield", f"{100 * live.pages / asked:.0f} % of {count(asked)} page requests gave a page{texts}", ""
     if live.slowest:
         yield "slowest", " · ".join(f"{host} {latency:.1f} s (gap {gap:.1f} s)" for host, latency, gap in live.slowest), ""
     if live.failing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from corpus.observe.words import size
+from corpus.observe.words import many, size
 
 HOST_STATES = ("active", "waiting", "backing-off", "parked", "new", "blocked", "retired")
 
@@ -63,12 +63,17 @@ class Live:
     """Why nothing moves; empty while something does."""
     lag_ms: float = 0.0
     """Loop lag, p99 of the worst fetch process."""
+    lag_own_ms: float = 0.0
+    """The same without waits for a core."""
     commit_s: float = 0.0
     processed_segments: int = 0
-    """Archives that were processed while the crawl went on, and their bytes."""
+    """Segments that were processed while the crawl went on, and their bytes."""
     processed_bytes: int = 0
+    processed_pages: int = 0
+    """Documents in them, and how many of those have a text."""
+    processed_texts: int = 0
     waiting_segments: int = 0
-    """Archives that wait for it, and their bytes."""
+    """Segments that wait for it, and their bytes."""
     waiting_bytes: int = 0
     waiting_limit: int = 0
     """So many bytes may wait (`engine.backlog`); 0: nothing is processed beside this crawl."""
@@ -88,7 +93,7 @@ class Live:
 
     def line(self) -> dict[str, Any]:
         """The numbers worth a line of the run's log."""
-        names = ("pages", "requests", "policy_requests", "bytes_wire", "in_flight", "lag_ms")
+        names = ("pages", "requests", "policy_requests", "bytes_wire", "in_flight", "lag_ms", "lag_own_ms")
         return {
             **{name: getattr(self, name) for name in names},
             "pages_s": round(self.pages_s, 2),
@@ -118,7 +123,7 @@ def why_stalled(live: Live, quiet_s: float, *, after_s: float = 20.0) -> str:
         return "paused by the operator; corpus ctl resume lets it go on"
     if live.held:
         return (
-            f"fetch waits for processing: {size(live.waiting_bytes)} in {live.waiting_segments} archives are not processed yet, and "
+            f"fetch waits for processing: {size(live.waiting_bytes)} in {many(live.waiting_segments, 'segment')} not processed yet, and "
             f"engine.backlog is {size(live.waiting_limit)}"
         )
     if quiet_s < after_s:

@@ -42,7 +42,7 @@ METRICS: dict[str, Metric] = {
         Metric("corpus_fetch_total", "counter", "Answers by status class.", (("status_class", STATUS_CLASSES),)),
         Metric("corpus_bytes_total", "counter", "Bytes received on the wire."),
         Metric("corpus_hosts", "gauge", "Hosts with something to ask for, by state.", (("state", HOST_STATES),)),
-        Metric("corpus_frontier_urls", "gauge", "Known pages by state, of all runs, corpus_frontier_age_seconds old; what was measured since it was fetched counts as fetched here.",
+        Metric("corpus_frontier_urls", "gauge", "Known pages by state, of all runs, corpus_frontier_age_seconds old.",
                (("state", STATES),)),
         Metric("corpus_frontier_age_seconds", "gauge", "Age of corpus_frontier_urls: the frontier is counted more seldom than pages."),
         Metric("corpus_docs_age_seconds", "gauge", "Age of corpus_docs_total."),
@@ -55,9 +55,10 @@ METRICS: dict[str, Metric] = {
                (("budget", ("crawl.max_pages", "crawl.max_bytes", "crawl.max_time")),)),
         Metric("corpus_eta_seconds", "gauge", "Time until the bound that ends the crawl, where one is known."),
         Metric("corpus_loop_lag_seconds", "gauge", "Event loop lag, 99th percentile of the last minute, worst process."),
+        Metric("corpus_loop_lag_own_seconds", "gauge", "The same without waits for a core: what the crawl itself is the cause of."),
         Metric("corpus_commit_seconds", "gauge", "How long the last group commit took."),
-        Metric("corpus_processed_bytes_total", "counter", "Bytes of archives processed while the crawl went on."),
-        Metric("corpus_process_waiting_bytes", "gauge", "Bytes of archives that wait for processing while the crawl goes on."),
+        Metric("corpus_processed_bytes_total", "counter", "Bytes of segments processed while the crawl went on."),
+        Metric("corpus_process_waiting_bytes", "gauge", "Bytes of segments that wait for processing while the crawl goes on."),
         Metric("corpus_fetch_held", "gauge", "1 while fetch waits for processing."),
         Metric("corpus_fleet_workers", "gauge", "Workers that share the run that is on; absent without one."),
         Metric("corpus_fleet_partition_files", "gauge", "Partition files, of 16, that a worker is at work on."),
@@ -111,9 +112,10 @@ def _samples(live: Live | None, running: bool, now: float) -> Iterator[Sample]:
     yield "corpus_pages_total", (), live.pages
     yield "corpus_bytes_total", (), live.bytes_wire
     yield "corpus_loop_lag_seconds", (), live.lag_ms / 1000
+    yield "corpus_loop_lag_own_seconds", (), live.lag_own_ms / 1000
     yield "corpus_commit_seconds", (), live.commit_s
     yield "corpus_processed_bytes_total", (), live.processed_bytes
-    yield "corpus_process_waiting_bytes", (), live.waiting_bytes
+    yield "corpus_process_waiting_bytes", (), live.waiting_bytes if running else 0
     yield "corpus_fetch_held", (), float(live.held and running)
     if live.eta_s is not None and running:
         yield "corpus_eta_seconds", (), live.eta_s

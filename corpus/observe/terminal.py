@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 from corpus.observe.live import Live
-from corpus.observe.words import count, duration, printable, rate, size
+from corpus.observe.words import count, duration, many, printable, rate, size
 
 if TYPE_CHECKING:
     from corpus.observe.board import Board
@@ -98,7 +98,7 @@ def plain_line(live: Live) -> str:
         "hosts " + " ".join(f"{n} {state}" for state, n in host_counts(live)),
         f"queued {count(live.frontier.get('queued', 0))}",
         f"refused {count(sum(live.refused.values()))}",
-        f"failed {count(sum(live.failed.values()))}",
+        f"errors {count(sum(live.failed.values()))}",
     ]
     if live.waiting_limit and (live.processed_segments or live.waiting_segments):
         parts.append(processing_words(live))
@@ -113,7 +113,7 @@ def plain_line(live: Live) -> str:
 
 def processing_words(live: Live) -> str:
     """What is processed while the crawl goes on, and what waits for it."""
-    done = f"{live.processed_segments} archives ({size(live.processed_bytes)}) processed"
+    done = f"{many(live.processed_segments, 'segment')} ({size(live.processed_bytes)}) processed"
     return f"{done}, {live.waiting_segments} ({size(live.waiting_bytes)} of {size(live.waiting_limit)}) wait"
 
 

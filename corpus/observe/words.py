@@ -28,6 +28,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def many(number: int, thing: str) -> str:
+    """`1 segment`, `2,000 segments`."""
+    return f"{count(number)} {thing}" + ("" if number == 1 else "s")
+
+
 def rate(number: float) -> str:
     """Things a second, with as many digits as mean something."""
     return f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 1 else f"{number:.2f}"

@@ -1,6 +1,6 @@
 """What looking costs: one crawl, in turns looked at and left alone, so that whatever else the machine does falls on both.
 
-`python -m tests.bench.bench_status [--turns N] [--seconds S]`. Prints one JSON line a turn and the medians. Looking is one
+`python -m tests.bench.bench_status [--turns N] [--seconds S] [--page-bytes N]`. Prints one JSON line a turn and the medians. Looking is one
 open overview (a fragment every two seconds) and a scrape of `/metrics` every five, three times as often as usual.
 """
 
@@ -44,7 +44,8 @@ resolver = ["{dns}"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """CPU seconds of the crawl's processes and of the status server; `lag_p99_ms` is over the minute that ends with it."""
+    """CPU seconds of the crawl's processes and of the status server; loop lag is over the minute that ends with it, `lag_own_p99_ms`
+    without waits for a core."""
 
     looked_at: bool
     pages: int
@@ -52,6 +53,7 @@ class Turn:
     look_cpu_s: float
     asked: int
     lag_p99_ms: float
+    lag_own_p99_ms: float
 
     @property
     def cpu_ms_a_page(self) -> float:
@@ -97,6 +99,7 @@ class Crawl:
             round(_cpu_s(self._status.pid) - status, 2),
             asked,
             live["lag_ms"],
+            live["lag_own_ms"],
         )
 
     def end(self) -> None:
@@ -122,14 +125,14 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def measure(turns: int, seconds: float) -> dict[str, float]:
+def measure(turns: int, seconds: float, page_bytes: int = 20_000) -> dict[str, float]:
     """Medians over turns, looked at and not."""
     hosts = [
         SimHost(
             name=f"h{n}.test",
             address=address_of(n),
             pages=PAGES,
-            page_bytes=20_000,
+            page_bytes=page_bytes,
             latency_s=0.02 + 0.58 * (n * 37 % HOSTS) / HOSTS,
         )
         for n in range(HOSTS)
@@ -157,6 +160,8 @@ def measure(turns: int, seconds: float) -> dict[str, float]:
         "look_cpus": round(sum(t.look_cpu_s for t in seen) / (len(seen) * seconds), 4),
         "look_cpu_share": round(sum(t.look_cpu_s for t in seen) / sum(t.crawl_cpu_s for t in seen), 3),
         "lag_p99_ms": max(t.lag_p99_ms for t in found[len(found) // 2 :]),
+        "lag_own_p99_ms": max(t.lag_own_p99_ms for t in found[len(found) // 2 :]),
+        "lag_own_p99_ms_alone": max(t.lag_own_p99_ms for t in found[1:] if not t.looked_at),
     }
 
 
@@ -165,8 +170,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--page-bytes", type=int, default=20_000)
     options = parser.parse_args()
-    print(json.dumps(measure(options.turns, options.seconds)))
+    print(json.dumps(measure(options.turns, options.seconds, options.page_bytes)))
 
 
 if __name__ == "__main__":

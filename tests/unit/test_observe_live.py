@@ -17,7 +17,7 @@ from corpus.observe.board import render
 from corpus.observe.live import Live, why_stalled
 from corpus.observe.live_file import COLUMNS, POINTS_MAX, LiveFile, read_live, read_series
 from corpus.observe.runlog import RunLog, Terminal
-from corpus.observe.words import duration, printable, size
+from corpus.observe.words import duration, many, printable, size
 
 LIVE = Live(
     at=1_000.0, run_id="r1", seconds=3_720.0, pages=12_345, requests=15_812, policy_requests=12, bytes_wire=10**9, pages_s=98.0, pages_s_mean=92.0,
@@ -46,6 +46,10 @@ def test_the_board_shows_what_an_operator_asks_for() -> None:
     ):  # fmt: skip
         assert words in shown, words
     assert "PAUSED" in drawn(replace(LIVE, paused=True))
+    assert "78 % of 15,800 page requests gave a page " in drawn(LIVE)
+    assert "gave a page, 95 % of 1,000 processed documents a text" in drawn(
+        replace(LIVE, processed_pages=1_000, processed_texts=950)
+    )
 
 
 @given(st.text(max_size=80))
@@ -174,6 +178,7 @@ def test_durations(seconds: float, words: str) -> None:
 def test_sizes() -> None:
     """Powers of ten."""
     assert [size(n) for n in (999, 1_500, 3_100_000)] == ["999 B", "1.5 kB", "3.1 MB"]
+    assert [many(n, "segment") for n in (0, 1, 2_000)] == ["0 segments", "1 segment", "2,000 segments"]
 
 
 def test_a_folder_at_its_very_beginning_stops_nobody(tmp_path: Path) -> None:

@@ -77,13 +77,13 @@ def test_the_zoo_has_every_kind_and_its_truth_uses_known_codes() -> None:
 def test_every_page_of_a_host_can_be_found() -> None:
     """From the index by links alone, each ordinary page is reached."""
     web = SimWeb(3, plain_hosts(1, 40, links=4))
-    host, seen, todo = web.hosts[0].name, set[str](), ["/"]
-    while todo:
-        path = todo.pop()
+    host, seen, queue = web.hosts[0].name, set[str](), ["/"]
+    while queue:
+        path = queue.pop()
         if path not in seen:
             seen.add(path)
             body = ask(web, host, path)[1].decode()
-            todo += [part.partition('"')[0] for part in body.split('href="/')[1:] for part in ["/" + part]]
+            queue += [part.partition('"')[0] for part in body.split('href="/')[1:] for part in ["/" + part]]
     assert {f"/p/{n:04d}" for n in range(1, 41)} <= seen
 
 
