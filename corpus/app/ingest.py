@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from corpus.app.crawl import crawl_label
 from corpus.app.engines import engine_of
 from corpus.app.index import index_segments
 from corpus.app.ingest_files import archives, crawl_of
+from corpus.app.period import crawl_label
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT_STAGE
 from corpus.app.segments import record_segment, segment_key

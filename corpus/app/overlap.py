@@ -44,6 +44,7 @@ class OverlapTotals:
     segments: int = 0
     bytes: int = 0
     documents: int = 0
+    texts: int = 0
     held_s: float = 0.0
     waiting_segments: int = 0
     """Sealed and not measured when the crawl ended: the stage after it does those."""
@@ -81,11 +82,13 @@ class Overlap:
         self._asked = self._deaths = 0
         self._next, self._again = float("-inf"), float("inf")
         self._looked = self._moved = self._round_at = monotonic()
-        self.held = self._given_up = False
+        self.held = self._given_up = self._ending = False
         self.totals = OverlapTotals()
 
-    def look(self) -> bool:
-        """Hear what was done, find what was sealed, decide; True where `held` is another than before."""
+    def look(self, *, ending: bool = False) -> bool:
+        """Hear what was done, find what was sealed, decide; True where `held` is another than before. `ending`: the crawl seals its
+        last segments, and nobody is started for them, because the stage after it is about to be."""
+        self._ending = ending
         now = self._monotonic()
         self._hear()
         if now < self._next:
@@ -107,6 +110,7 @@ class Overlap:
         """Put the numbers where everybody sees them."""
         live.held = self.held
         live.processed_segments, live.processed_bytes = self.totals.segments, self.totals.bytes
+        live.processed_pages, live.processed_texts = self.totals.documents, self.totals.texts
         live.waiting_segments, live.waiting_bytes = len(self._waiting), sum(self._waiting.values())
         live.waiting_limit = 0 if self._given_up else self._limit
 
@@ -161,7 +165,7 @@ class Overlap:
             self._waiting[key], self._learned[key] = int(record.info["bytes"]), learned
 
     def _ask(self) -> None:
-        if self._given_up:
+        if self._given_up or (self._ending and self._child is None):
             return
         if self._child is None:
             config = self._project.config
@@ -201,12 +205,13 @@ class Overlap:
                 for key in keys:
                     if key not in self._waiting and key not in self._old:
                         self._wait_for(key, asked)
-            case ("measured", str(key), int(documents)):
+            case ("measured", str(key), int(documents), int(texts)):
                 size = self._drop(key)
                 self._moved = self._round_at = self._monotonic()
                 self.totals.segments += 1
                 self.totals.bytes += size
                 self.totals.documents += documents
+                self.totals.texts += texts
                 if ending:
                     self._report("progress", measured=self.totals.segments, waiting=len(self._waiting))
             case ("event", str(event), facts):

@@ -83,9 +83,9 @@ class _Rounds:
         """Which segments are about to be measured, by the keys of their records."""
         self._link.send(("waiting", self._asked, list(keys)))
 
-    def measured(self, key: str, documents: int) -> None:
-        """One of them is."""
-        self._link.send(("measured", key, documents))
+    def measured(self, key: str, documents: int, texts: int) -> None:
+        """One of them is: so many documents, and so many of them have a text."""
+        self._link.send(("measured", key, documents, texts))
 
     def _report(self, event: str, **facts: Any) -> None:
         if event in TOLD:

@@ -15,47 +15,39 @@ from typing import Protocol
 
 from corpus.app.idle import warn_idle_lists
 from corpus.app.index import index_segments
+from corpus.app.map_task import STAGE, MapTask, map_key
 from corpus.app.project import Project
 from corpus.app.segments import SegmentInfo, page_segments, segment_key
-from corpus.app.stuck import PAGE_CPU_S, bodies_of, record_stuck, stuck_bodies, stuck_input
+from corpus.app.stuck import PAGE_CPU_S, record_stuck, stuck_bodies
 from corpus.app.takedown_open import refuse_half_done
 from corpus.app.unsealed import note_unsealed, nothing_to_process
-from corpus.engine.page_watch import PageWatch, page_of
+from corpus.engine.page_watch import page_of
 from corpus.engine.share import WHOLE, Share
 from corpus.engine.tasks import Crashed, Done, Engine, Task
 from corpus.errors import WorkerDied
-from corpus.filter.map import MapSettings, measure_segment
-from corpus.filter.sources import Sources, list_hits, open_sources
-from corpus.filter.tables import SegmentTables, write_tables
-from corpus.model import Outcome
+from corpus.filter.map import MapSettings
+from corpus.filter.sources import Sources, open_sources
 from corpus.observe.runlog import Reporter
-from corpus.store.commits import CommitRecord, stage_key
-from corpus.store.files import Files
-from corpus.store.local_objects import sealed
+from corpus.store.commits import CommitRecord
 from corpus.store.locks import stage_lock
-from corpus.store.warc_read import read_captures
 
-STAGE = "map"
+__all__ = [
+    "POISON",
+    "STAGE",
+    "Follower",
+    "MapTask",
+    "ProcessEnd",
+    "map_key",
+    "map_records",
+    "map_settings",
+    "poisoned_by_segment",
+    "process",
+]
+
 POISON = "poison"
 POISON_MAX = 64
 """Records of one segment, or stuck ones of one run, that may crash a worker before the run stops: past that the fault is ours,
 not the pages'."""
-
-
-@dataclass(frozen=True, slots=True)
-class MapTask:
-    """One segment to measure. `stuck`: of the whole corpus. `note` and `probe` name files that tell which page is being parsed, and
-    which record is being worked on."""
-
-    files: Files
-    segment: SegmentInfo
-    key: str
-    settings: MapSettings
-    poisoned: frozenset[str]
-    stuck: frozenset[str]
-    note: str
-    page_cpu_s: float
-    probe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +74,6 @@ def map_settings(project: Project) -> MapSettings:
     )
 
 
-def map_key(segment: SegmentInfo, settings: MapSettings, poisoned: frozenset[str], stuck: frozenset[str] = frozenset()) -> str:
-    """Key of one segment's measurement: everything its bytes depend on. `stuck`: those of its own bodies."""
-    inputs = {**settings.inputs(), **stuck_input(stuck)}
-    return stage_key(segment=segment.name, digest=segment.digest, origin=segment.origin, poisoned=sorted(poisoned), **inputs)
-
-
 def map_records(project: Project) -> dict[str, CommitRecord]:
     """The record of each measured segment, by `crawl/segment`."""
     return {f"{r.info['crawl_id']}/{r.info['segment']}": r for r in project.commits.list(STAGE)}
@@ -98,7 +84,7 @@ class Follower(Protocol):
 
     def waiting(self, keys: Sequence[str]) -> None: ...
 
-    def measured(self, key: str, documents: int) -> None: ...
+    def measured(self, key: str, documents: int, texts: int) -> None: ...
 
 
 def process(
@@ -178,13 +164,15 @@ def _run(
     while tasks:
         by_key = {task.key: task for task in tasks}
         crashed: list[tuple[MapTask, bool]] = []
-        for outcome in engine.run("corpus.app.process:measure", [Task(key, task, (task.note,)) for key, task in by_key.items()]):
+        for outcome in engine.run("corpus.app.map_task:measure", [Task(key, task, (task.note,)) for key, task in by_key.items()]):
             match outcome:
                 case Done(key=key, value=record):
                     project.commits.put(record)
                     done += 1
                     if follow is not None:
-                        follow.measured(_record_key(by_key[key].segment), int(record.rows["documents"]))
+                        follow.measured(
+                            _record_key(by_key[key].segment), int(record.rows["documents"]), int(record.rows["signals"])
+                        )
                     report("progress", measured=done, of=max(done, len(tasks)))
                 case Crashed(key=key, overran=overran):
                     crashed.append((by_key[key], overran))
@@ -219,7 +207,7 @@ def _probed(project: Project, engine: Engine, task: MapTask) -> str:
     probe = project.layout.local / "probe" / f"{task.segment.name}.txt"
     probe.unlink(missing_ok=True)
     probed = replace(task, note=f"{task.note}.probe", probe=str(probe))
-    outcome = next(iter(engine.run("corpus.app.process:probe", [Task(task.key, probed, (probed.note, probed.probe))])))
+    outcome = next(iter(engine.run("corpus.app.map_task:probe", [Task(task.key, probed, (probed.note, probed.probe))])))
     digest = probe.read_text("ascii").strip() if probe.exists() else ""
     probe.unlink(missing_ok=True)
     return "" if isinstance(outcome, Done) else digest
@@ -231,65 +219,3 @@ def poisoned_by_segment(project: Project) -> dict[str, frozenset[str]]:
     for record in project.commits.list(POISON):
         found.setdefault(str(record.info["segment"]), set()).add(str(record.info["content_sha256"]))
     return {segment: frozenset(digests) for segment, digests in found.items()}
-
-
-def measure(task: MapTask) -> CommitRecord:
-    """In a worker: measure one segment and write its family files. Returns the record, not yet put."""
-    segment = task.segment
-    captures = read_captures(task.files.local(segment.file, segment.digest), segment.file)
-    with PageWatch(Path(task.note), task.page_cpu_s) as watch:
-        tables = measure_segment(
-            captures,
-            segment=segment.name,
-            crawl_id=segment.crawl_id,
-            settings=task.settings,
-            origin=segment.origin,
-            poisoned=task.poisoned,
-            stuck=task.stuck,
-            watch=watch.page,
-        )
-
-    def put(name: str, data: bytes) -> None:
-        path = task.files.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with sealed(path) as part:
-            part.write_bytes(data)
-
-    written = write_tables(tables, put)
-    stuck = bodies_of(tables.documents, Outcome.STUCK)
-    return CommitRecord(
-        STAGE,
-        key=map_key(segment, task.settings, task.poisoned, stuck),
-        inputs={segment.file: segment.digest, **task.settings.inputs(), **stuck_input(stuck)},
-        outputs={w.path: w.sha256 for w in written},
-        rows={w.path.split("/", 1)[0]: w.rows for w in written} | {"skipped": tables.skipped, "repeats": tables.repeats},
-        info={
-            "segment": segment.name,
-            "crawl_id": segment.crawl_id,
-            "origin": segment.origin,
-            **_hits(task.settings.sources, tables),
-            **({"stuck": sorted(stuck)} if stuck else {}),
-        },
-    )
-
-
-def _hits(sources: Sources, tables: SegmentTables) -> dict[str, dict[str, int]]:
-    return {"url_list_hits": list_hits(sources, tables.signals)} if sources.url_lists else {}
-
-
-def probe(task: MapTask) -> None:
-    """In a worker: measure record by record, writing down each digest before it is touched."""
-    note = Path(task.probe)
-    with PageWatch(Path(task.note), task.page_cpu_s) as watch:
-        for capture in read_captures(task.files.local(task.segment.file, task.segment.digest), task.segment.file):
-            note.write_text(capture.content_sha256, "ascii")
-            measure_segment(
-                [capture],
-                segment="probe",
-                crawl_id="probe",
-                settings=task.settings,
-                poisoned=task.poisoned,
-                stuck=task.stuck,
-                watch=watch.page,
-            )
-    note.unlink(missing_ok=True)

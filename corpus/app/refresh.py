@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 
 from corpus.app.consent_views import current_judge
-from corpus.app.crawl import crawl, crawl_label
 from corpus.app.fleet_status import workers_there
 from corpus.app.frontier_files import open_file
 from corpus.app.orders import Orders
+from corpus.app.period import crawl_label
 from corpus.app.project import Project
 from corpus.app.views import Views
 from corpus.crawl.ports import Ack, Judged, Settled
@@ -50,6 +50,8 @@ def refresh(project: Project, report: Reporter, stopping: Callable[[], int]) -> 
             "workers crawl", what="they read these files on their own clock; stale pages are held back", authorities=len(stale)
         )
         return frozenset(stale)
+    from corpus.app.crawl import crawl  # what fetching loads is wanted where somebody is asked, which is seldom
+
     report("consent refresh", authorities=len(stale))
     _enqueue(project, stale)
     now = time.time()

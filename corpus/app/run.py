@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from corpus.app.crawl import CrawlEnd, crawl, crawl_label
 from corpus.app.engines import engine_of
 from corpus.app.freshness import freshness_now
 from corpus.app.frontier_view import host_states
@@ -24,7 +24,7 @@ from corpus.app.funnel import told_funnel, whole_funnel
 from corpus.app.host_quality import write_host_quality
 from corpus.app.index import index_segments
 from corpus.app.orders import Orders
-from corpus.app.overlap import Overlap, wanted
+from corpus.app.period import crawl_label
 from corpus.app.project import Project
 from corpus.app.report import write_report
 from corpus.app.segments import page_segments
@@ -37,6 +37,10 @@ from corpus.observe.usage import cpu_seconds, peak_rss_bytes
 from corpus.store.commits import file_sha256
 from corpus.store.local_objects import sealed
 from corpus.version import __version__
+
+if TYPE_CHECKING:
+    from corpus.app.crawl import CrawlEnd
+    from corpus.app.overlap import Overlap
 
 INTERRUPTED = 130
 RESUME = "interrupted; run the same command again to resume"
@@ -92,6 +96,8 @@ class Run:
 
     def crawl(self, *, processing: bool = False) -> CrawlEnd:
         """`processing`: sealed segments are measured meanwhile; what is left of them is for `process`."""
+        from corpus.app.overlap import Overlap, wanted
+
         self.overlap = Overlap(self.project, self.crawl_id, self.log) if processing and wanted(self.project) else None
         with self.interrupts.installed(self.terminal):
             self.fetch_end = self._crawl_beside(self.overlap)
@@ -100,6 +106,8 @@ class Run:
         return self.fetch_end
 
     def _crawl_beside(self, overlap: Overlap | None) -> CrawlEnd:
+        from corpus.app.crawl import crawl
+
         try:
             end = crawl(self.project, self.crawl_id, self.run_id, self.log, self.interrupts, beside=overlap)
             self.terminal.close()

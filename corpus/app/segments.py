@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from corpus.app.project import Project
 from corpus.store.commits import CommitRecord
 from corpus.store.layout import OPEN_SUFFIX, parse_segment
-from corpus.store.warc_recover import describe
-from corpus.store.warc_write import SealedSegment
+
+if TYPE_CHECKING:  # a worker needs neither, and pays for what it loads
+    from corpus.app.project import Project
+    from corpus.store.warc_write import SealedSegment
 
 STAGE = "segment"
 
@@ -78,6 +80,8 @@ def record_unrecorded(project: Project, writers: Container[int] | None = None) -
     has recorded is fetched again.)"""
     if project.remote:
         return 0
+    from corpus.store.warc_recover import describe
+
     known = {file for record in project.commits.list(STAGE) for file in record.outputs}
     n = 0
     for kind, file in sealed_files(project):

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.app.project import Project
 from corpus.model import Outcome
 from corpus.store.commits import CommitRecord
+
+if TYPE_CHECKING:  # a worker needs it not, and pays for what it loads
+    from corpus.app.project import Project
 
 STUCK = "stuck"
 PAGE_CPU_S = 60.0

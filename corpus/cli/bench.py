@@ -15,7 +15,7 @@ import click
     default=None,
     help="A folder of HTML pages (default: bench-data/tree); with --peers, what make bench-data unpacked.",
 )
-@click.option("--peers", is_flag=True, help="Compare whole jobs (fetch, process-fast, process-default, chain, dedup) instead.")
+@click.option("--peers", is_flag=True, help="Compare whole jobs (fetch, process, chain, dedup) instead.")
 @click.option(
     "--python", default=".venv-peers/bin/python", show_default=True, help="The Python that has the others (make peers)."
 )

@@ -165,8 +165,14 @@ def _license(page: Page, structured: list[dict[str, Any]], url: str) -> str | No
     if "creativecommons.org/" not in page.text:
         return None
     # without a declaration, a page that links to exactly one Creative Commons licence
-    linked = {_DEED.sub("", match[0].lower()) + "/" for link in page.links if (match := _CC.match(link.found))}
+    links = page.links if _may_be_commons(page.base) else page.links_of(_may_be_commons)
+    linked = {_DEED.sub("", match[0].lower()) + "/" for link in links if (match := _CC.match(link.found))}
     return linked.pop() if len(linked) == 1 else None
+
+
+def _may_be_commons(href: str) -> bool:
+    """Whether a URL as written could lead to creativecommons.org: it says so, or is not in the spelling that says what it means."""
+    return "creativecommons" in href.lower() or "%" in href or not href.isascii() or not href.isprintable()
 
 
 def _license_anchors(html: str) -> list[str]:

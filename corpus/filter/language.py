@@ -40,7 +40,7 @@ MIN_DISTINCT: Final = 6
 _CANDIDATES = 8
 _DIGITS_PLACES = 4
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S{1,64}@\S+")
-_DIGITS = re.compile(r"[\d_#*=|<>{}\[\]/\\]+")
+_DIGITS = re.compile(r"[\d_#*=|<>{}\[\]/\\][\d_#*=|<>{}\[\]/\\]*")  # not `+`: `re` looks for a first character much faster
 _WINDOW_SLACK = 3
 """Text looked at per sampled character: room for what cleaning removes."""
 

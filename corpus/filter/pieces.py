@@ -75,13 +75,13 @@ def piece_starts(codes: Codes, flags: Flags, starts: Bools, blank: Bools) -> Boo
     pieces = np.flatnonzero(begins)
     if not len(pieces):
         return begins
-    role = _roles().take(codes)
+    role = _roles().take(codes, mode="clip")  # all fit: "clip" only spares a look at every index
     at = np.flatnonzero(role)
     if len(at):
         _Marks(codes, flags, blank, role, at, pieces).cut(begins)
     _units(flags, codes, blank, begins)
     _short_forms(codes, blank, begins)
-    unspaced = np.logical_or.reduceat(_UNSPACED.take(flags >> CLASS_SHIFT), pieces)
+    unspaced = np.logical_or.reduceat(_UNSPACED.take(flags >> CLASS_SHIFT, mode="clip"), pieces)
     if unspaced.any():
         whole = np.repeat(unspaced, np.diff(pieces, append=len(codes)))
         begins[pieces[0] :][whole] = starts[pieces[0] :][whole]

@@ -21,7 +21,7 @@ _EAST_ASIAN = tuple(SCRIPTS.index(s) for s in ("Hani", "Hira", "Kana", "Bopo", "
 
 def scripts(chunk: Chunk) -> I64:
     """Letters by script: one row a document, one column a script of `charclass.SCRIPTS` (the first: none)."""
-    return _histogram(chunk, tables().script.take(chunk.codes), 64)
+    return _histogram(chunk, tables().script.take(chunk.codes, mode="clip"), 64)
 
 
 def unspaced(by_script: I64) -> Flags:

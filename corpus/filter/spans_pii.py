@@ -25,9 +25,15 @@ class Span(NamedTuple):
 _EMAIL = re.compile(
     r"(?<![A-Za-z0-9._%+\-@])[A-Za-z0-9_%+\-](?:[A-Za-z0-9._%+\-]{0,63})@(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,62})\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9\-@])"
 )
-_DIGITS = re.compile(r"(?<![\w.,/:#=+\-])\+?\(?\d(?:[\d()/.\-\u2010-\u2013\u00a0 ]{5,30})\d(?![\w/:=%]|[.,]\d)", re.ASCII)
-_IPV4 = re.compile(r"(?<![\w.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)", re.ASCII)
-_IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{2,39}(?![\w:])", re.ASCII)
+# The first character comes first and what may not stand before it second: then `re` skips from one such character to the next.
+_DIGITS = re.compile(
+    r"[+(\d](?<![\w.,/:#=+\-][+(\d])(?:(?<=\+)\(?\d|(?<=\()\d|(?<=\d))(?:[\d()/.\-\u2010-\u2013\u00a0 ]{5,30})\d(?![\w/:=%]|[.,]\d)",
+    re.ASCII,
+)
+_IPV4 = re.compile(r"\d(?<![\w.]\d)\d{0,2}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w]|\.\d)", re.ASCII)
+_IPV6_CHARS = frozenset("0123456789ABCDEFabcdef:")
+_IPV6_LENGTHS = range(2, 40)
+_NO_BORDER = re.compile(r"[\w.]", re.ASCII)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.ASCII)
 _DATE = re.compile(
     r"\d{1,2}[./\-]\d{1,2}[./\-]\d{2,4}|\d{4}[./\-]\d{1,2}[./\-]\d{1,2}(?: \d{1,2})?|\d{4} ?[-\u2010-\u2013] ?\d{4}(?:[-\u2010-\u2013]\d{4})?"
@@ -68,7 +74,7 @@ def pii(text: str, hints: Hints = ALL) -> list[Span]:
         found += _ipv4(text)
     if hints.numbers:
         found += _numbers(text)
-    if _COLONS.search(text):
+    if ":" in text:
         found += _ipv6(text)
     found.sort(key=lambda span: (span.start, -span.end, PII_KINDS.index(span.kind)))
     kept: list[Span] = []
@@ -110,15 +116,28 @@ def _ipv4(text: str) -> Iterator[Span]:
 
 
 def _ipv6(text: str) -> Iterator[Span]:
-    for match in _IPV6.finditer(text):
-        if match[0].count(":") < 2 or not any(c.isdigit() for c in match[0]):
+    """Runs of hexadecimal digits and colons, found by two colons at most four digits apart: every address has such a pair."""
+    end = 0
+    for pair in _COLONS.finditer(text):
+        start = pair.start()
+        if start < end:
+            continue
+        while start and text[start - 1] in _IPV6_CHARS:
+            start -= 1
+        end = pair.end()
+        while end < len(text) and text[end] in _IPV6_CHARS:
+            end += 1
+        run = text[start:end]
+        if len(run) not in _IPV6_LENGTHS or not any(c.isdigit() for c in run):
+            continue
+        if _NO_BORDER.match(text, start - 1, start) or (_NO_BORDER.match(text, end, end + 1) and text[end] != "."):
             continue
         try:
-            address = ipaddress.IPv6Address(match[0])
+            address = ipaddress.IPv6Address(run)
         except ValueError:  # a time, a MAC address, a C++ name
             continue
         if address.is_global:
-            yield Span("ipv6", *match.span())
+            yield Span("ipv6", start, end)
 
 
 def _numbers(text: str) -> Iterator[Span]:

@@ -25,6 +25,7 @@ _NEWLINE = 10
 _C1, _C2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # MurmurHash3's 64-bit finalizer
 _CODE = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd: every power is odd, so no character is ever multiplied away
+_INVERSE = np.uint64(pow(int(_BASE), -1, 1 << 64))
 _S33, _S32, _S29 = np.uint64(33), np.uint64(32), np.uint64(29)
 
 U64 = NDArray[np.uint64]
@@ -50,20 +51,39 @@ def _code_hash(codes: NDArray[np.uint32]) -> U64:
     return out ^ (out >> _S32)
 
 
-def powers(longest: int) -> U64:
-    """The first `longest` powers of the hash base, modulo 2^64."""
-    out = np.full(max(longest, 1), _BASE, dtype=np.uint64)
+def powers(base: np.uint64, size: int) -> U64:
+    """The first `size` powers of a number, modulo 2^64."""
+    out = np.full(max(size, 1), base, dtype=np.uint64)
     out[0] = 1
     return np.multiply.accumulate(out)
 
 
-def hash_spans(codes: NDArray[np.uint32], bounds: I64) -> U64:
-    """64-bit hash of each span `bounds[i]:bounds[i+1]` (the last one runs to the end of `codes`). Bounds ascend strictly."""
-    lengths = np.diff(bounds, append=len(codes))
-    inside = np.arange(bounds[0], len(codes)) - np.repeat(bounds, lengths)
-    weighed = _code_hash(codes[bounds[0] :])
-    weighed *= powers(int(lengths.max())).take(inside)
-    return mix64(np.add.reduceat(weighed, bounds - bounds[0]) + lengths.astype(np.uint64) * _C1)
+@functools.cache
+def _chunk_powers() -> tuple[U64, U64]:
+    """Powers of the hash base and of its inverse for a full chunk: what all chunks but those of one long text need."""
+    return powers(_BASE, CHUNK_CHARS + 1), powers(_INVERSE, CHUNK_CHARS + 1)
+
+
+def _powers(size: int) -> tuple[U64, U64]:
+    return _chunk_powers() if size <= CHUNK_CHARS + 1 else (powers(_BASE, size), powers(_INVERSE, size))
+
+
+def _weighed(codes: NDArray[np.uint32]) -> U64:
+    """Each character's part in a hash, weighed by its place in the array."""
+    out = _code_hash(codes)
+    out *= _powers(len(codes))[0][: len(codes)]
+    return out
+
+
+def _span_hashes(weighed: U64, bounds: I64) -> U64:
+    """64-bit hash of each span `bounds[i]:bounds[i+1]` (the last one runs to the end). Bounds ascend strictly. The weight of the place
+    where a span begins is divided out, so that a hash depends on the span's own characters."""
+    lengths = np.diff(bounds, append=len(weighed)).astype(np.uint64)
+    sums = np.add.reduceat(weighed, bounds)
+    sums *= _powers(len(weighed))[1].take(bounds)
+    lengths *= _C1
+    sums += lengths
+    return mix64(sums)
 
 
 def hash_strings(strings: Sequence[str]) -> U64:
@@ -71,7 +91,7 @@ def hash_strings(strings: Sequence[str]) -> U64:
     if not strings or not all(strings):
         return np.array([hash_strings([s])[0] if s else 0 for s in strings], dtype=np.uint64)
     codes = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), np.uint32)
-    return hash_spans(codes, np.cumsum([0, *map(len, strings[:-1])]).astype(np.int64))
+    return _span_hashes(_weighed(codes), np.cumsum([0, *map(len, strings[:-1])]).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +140,7 @@ class Chunk:
         cuts, at, rank = self._cuts(begins, blank)
         start, end = cuts[at], cuts[at + 1]  # the array ends with a newline, so a cut always follows
         first = np.searchsorted(start, self.bounds)
-        return Tokens(start, end, self._documents(first), rank[at], hash_spans(self.codes, cuts)[at], first)
+        return Tokens(start, end, self._documents(first), rank[at], _span_hashes(self._weighed, cuts)[at], first)
 
     @functools.cached_property
     def words(self) -> Tokens:
@@ -128,16 +148,24 @@ class Chunk:
         cuts, at, rank = self._cuts(*self._segments)
         at = at[rank[at] > 0]
         start, end = cuts[at], cuts[at + 1]
-        lower = self.codes.copy()
+        lower = self._weighed.copy()
         upper = np.flatnonzero((self.flags & UPPER) != 0)
-        lower[upper] = tables().lower.take(self.codes[upper])
+        lower[upper] = _code_hash(tables().lower.take(self.codes[upper])) * _powers(len(lower))[0].take(upper)
         first = np.searchsorted(start, self.bounds)
-        return Tokens(start, end, self._documents(first), rank[at], hash_spans(lower, cuts)[at], first)
+        return Tokens(start, end, self._documents(first), rank[at], _span_hashes(lower, cuts)[at], first)
+
+    @functools.cached_property
+    def _weighed(self) -> U64:
+        return _weighed(self.codes)
+
+    @functools.cached_property
+    def _ranks(self) -> NDArray[np.uint8]:
+        return tables().rank.take(self.codes, mode="clip")
 
     def _cuts(self, begins: NDArray[np.bool_], blank: NDArray[np.bool_]) -> tuple[I64, I64, NDArray[np.uint8]]:
         """Where tokens and blanks begin, which of these are tokens, and the rank of each."""
         cuts = np.flatnonzero(begins | blank)
-        return cuts, np.flatnonzero(begins[cuts]), np.maximum.reduceat(tables().rank.take(self.codes), cuts)
+        return cuts, np.flatnonzero(begins[cuts]), np.maximum.reduceat(self._ranks, cuts)
 
     def _documents(self, first: I64) -> I64:
         return np.repeat(np.arange(len(self)), np.diff(first))
@@ -153,7 +181,7 @@ def chunk(texts: Sequence[str]) -> Chunk:
     joined = "\n".join([*texts, ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
-    return Chunk(tuple(texts), codes, tables().flags.take(codes), bounds)
+    return Chunk(tuple(texts), codes, tables().flags.take(codes, mode="clip"), bounds)
 
 
 def measured_part(text: str) -> str:

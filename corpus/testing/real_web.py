@@ -20,7 +20,13 @@ from corpus.testing.web_hosts import address_of
 
 SMALLEST, LARGEST = 6_000, 80_000
 """Bytes of the pages taken: neither stubs nor whole books; together about 24 kB on average."""
+MORE = "more"
+"""Where `make bench-peers` unpacks documentation beside that of `make long`, for 200 hosts of 30 pages."""
 _HREF = re.compile(rb"(<a\b[^>]*?\bhref\s*=\s*)(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
+_PAGING = re.compile(
+    rb"(<link\b(?=[^>]*\brel\s*=\s*[\"']?(?:next|prev|alternate))[^>]*?\bhref\s*=\s*)(\"[^\"]*\"|'[^']*')", re.IGNORECASE
+)
+"""Links that we follow and others do not: left as they were, they would lead us alone out of the web, to pages that are missing."""
 _HTML = (("Content-Type", "text/html; charset=utf-8"),)
 _ROBOTS = Answer(200, (("Content-Type", "text/plain"),), b"User-agent: *\nDisallow: /private/\n")
 _NOT_FOUND = Answer(404, _HTML, b"<!DOCTYPE html><title>404</title><p>not found</p>\n")
@@ -38,13 +44,12 @@ class RealWeb:
     def files(self) -> tuple[Path, ...]:
         """The pages, host after host. Raises UsageError when there are too few."""
         found = []
-        for tree in trees(self.bench_data):
-            sized = [(file, file.stat().st_size) for file in sorted(tree.folder.rglob("*.html"))]
+        for folder in (*(tree.folder for tree in trees(self.bench_data)), self.bench_data / MORE):
+            sized = [(file, file.stat().st_size) for file in sorted(folder.rglob("*.html"))]
             found += [file for file, size in sized if SMALLEST <= size <= LARGEST]
         if len(found) < self.hosts * self.pages:
-            raise UsageError(
-                f"there are {len(found)} pages for {self.hosts} hosts of {self.pages}", str(self.bench_data), "take fewer"
-            )
+            hint = "take fewer, or make bench-data/.more for more documentation"
+            raise UsageError(f"there are {len(found)} pages for {self.hosts} hosts of {self.pages}", str(self.bench_data), hint)
         step = len(found) / (self.hosts * self.pages)
         return tuple(found[int(n * step)] for n in range(self.hosts * self.pages))
 
@@ -84,7 +89,7 @@ class RealWeb:
             at += 1
             return match[1] + f'"{path_of(at % self.pages)}"'.encode()
 
-        return _HREF.sub(lead, self.files[host * self.pages + page].read_bytes())
+        return _PAGING.sub(lead, _HREF.sub(lead, self.files[host * self.pages + page].read_bytes()))
 
     def urls(self, port: int) -> list[str]:
         """Every page of the web, start pages included."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus.app.bench_peers import JOBS, Contender, Measured, bench_peers, installed, lines
+from corpus.app.bench_jobs import JOBS, Contender
+from corpus.app.bench_peers import Measured, bench_peers, installed, lines
 from corpus.errors import UsageError
 from corpus.testing.real_web import RealWeb
 from corpus.testing.web_text import paragraphs
@@ -24,8 +25,18 @@ def test_ratios_are_taken_within_a_round() -> None:
     rows = list(lines("fetch", [contender("us", ours=True), contender("them")], {"us": ours, "them": other}))
     assert [row["items_per_cpu_s"] for row in rows] == [100.0, 25.0 / 2]
     assert (rows[0]["min"], rows[0]["max"], rows[0]["peak_rss_bytes"]) == (50.0, 100.0, 30)
-    assert rows[1]["ours_over"] == {"median": 4.0, "min": 4.0, "max": 8.0}
+    assert rows[1]["ours_over"] == {"us": {"median": 4.0, "min": 4.0, "max": 8.0}}
     assert "ours_over" not in rows[0]
+    assert "further" not in rows[0]
+
+
+def test_starting_is_told_from_what_one_more_item_costs() -> None:
+    """Two sizes give both: 2 s to start and 100 items a second, whatever the rate with the start is."""
+    ours = Measured([(1_000, 1, 12.0, 1.0, 1)] * 3, [(100, 1, 3.0, 1.0, 1)] * 3)
+    other = Measured([(1_000, 1, 41.0, 1.0, 1)] * 3, [(100, 1, 5.0, 1.0, 1)] * 3)
+    us, them = lines("fetch", [contender("us", ours=True), contender("them")], {"us": ours, "them": other})
+    assert (us["items_per_cpu_s"], us["further"], us["start_cpu_s"]) == (83.3, 100.0, 2.0)
+    assert (them["further"], them["start_cpu_s"], them["ours_over"]["us"]["further"]) == (25.0, 1.0, 4.0)
 
 
 def test_unknown_job_names_the_known_ones() -> None:

@@ -107,6 +107,19 @@ def test_nothing_is_started_before_something_is_sealed(bench: Bench) -> None:
     assert [child.told for child in bench.children] == [[("more", 1)]]
 
 
+def test_nobody_is_started_for_what_the_end_of_a_crawl_seals(bench: Bench) -> None:
+    """The stage after it measures those segments; a process that is there already hears of them."""
+    bench.seal(1, 10)
+    bench.now += 1.0
+    bench.overlap.look(ending=True)
+    assert not bench.children
+    bench.later()
+    bench.seal(2, 10)
+    bench.now += 1.0
+    bench.overlap.look(ending=True)
+    assert [child.told for child in bench.children] == [[("more", 1), ("more", 2)]]
+
+
 def test_fetch_waits_at_the_limit_and_goes_on_below_it(bench: Bench) -> None:
     """Sealed and open bytes count together; a measured segment makes room; both changes are told once."""
     first = bench.seal(1, 600)
@@ -119,10 +132,12 @@ def test_fetch_waits_at_the_limit_and_goes_on_below_it(bench: Bench) -> None:
     assert (live.held, live.waiting_bytes, live.waiting_limit) == (True, 600, LIMIT)
     assert "fetch waits for processing" in why_stalled(live, 0.0)
     assert "1 (600 B of 1.0 kB) wait" in plain_line(live)
-    bench.children[0].says.append(("measured", first, 7))
+    bench.children[0].says.append(("measured", first, 7, 6))
     assert not bench.later()
     totals = bench.overlap.totals
-    assert (totals.segments, totals.bytes, totals.documents) == (1, 600, 7)
+    assert (totals.segments, totals.bytes, totals.documents, totals.texts) == (1, 600, 7, 6)
+    bench.overlap.tell(live)
+    assert (live.processed_pages, live.processed_texts) == (7, 6)
     assert 1.0 <= totals.held_s <= 2.0
 
 
