@@ -37,7 +37,7 @@ Licences = Mapping[str, FileState]
 INLINE_PAGE = 256 * 1024
 """Pages up to here are hashed and parsed on the loop (about 5 ms); larger ones in a thread."""
 LATER_CHARS = 65_536
-"""Texts up to here wait for the group commit to work out their numbers; so many of them that `UNREAD_CHARS` are reached hurry it."""
+"""Texts up to here wait for the group commit to work out their numbers; so many of them that `WAITING_BYTES` are reached hurry it."""
 INLINE_SITEMAP = 16 * 1024
 """Sitemaps up to here likewise: they may be packed, and every line is a URL."""
 

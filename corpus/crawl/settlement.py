@@ -48,6 +48,12 @@ class Settlement:
     unread: str | None = None
     """The visible text of a new page on its way into the archive, whose numbers the group commit works out (`crawl.prints`)."""
 
+    @property
+    def size(self) -> int:
+        """Roughly the bytes that it holds: body as sent and as decoded, text, links of some 300 bytes."""
+        body = 0 if self.capture is None else len(self.capture.response.body) + len(self.capture.response.decoded)
+        return body + len(self.unread or "") + 300 * len(self.sightings)
+
     def stored(self) -> Settlement:
         """The same without what the archives and the frontier have by now: bodies and links need much room."""
         return replace(self, capture=None, sightings=(), unread=None)

@@ -28,8 +28,8 @@ from corpus.errors import NoRoom, TryLater
 from corpus.model import FetchResult
 
 TICK_S = 0.001
-UNREAD_CHARS = 4 * 2**20
-"""Characters of texts whose numbers a group commit has to work out (`crawl.prints`): past so many it does not wait for more."""
+WAITING_BYTES = 8 * 2**20
+"""Bodies and texts that wait for a group commit: past so many it is hurried, and nobody is asked until it has taken them."""
 PLAN_EVERY_S = 3600.0
 """How often visits are shared out anew by what is known of rates of change."""
 STALL_S = 1.0
@@ -90,7 +90,7 @@ class Worker:
         self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring, committer.knows)
         self._pending: list[Settlement] = []
-        self._unread = 0
+        self._waiting = 0
         self._visits: set[asyncio.Task[None]] = set()
         self._draining = self._over = self._given_up = False
         self._failure: BaseException | None = None
@@ -178,7 +178,7 @@ class Worker:
 
     def _start_visits(self) -> None:
         self.turns += 1
-        if self._draining or self.progress.stalled or self._tools.paused():
+        if self._draining or self.progress.stalled or self._behind or self._tools.paused():
             return
         for host in self._hosts.schedule.ready(self._clock.monotonic(), self._settings.slots - len(self._visits)):
             desk = self._hosts.desks.get(host)
@@ -209,7 +209,7 @@ class Worker:
         now = self._clock.monotonic()
         due = self._hosts.schedule.next_due(now)
         full = len(self._visits) >= self._settings.slots
-        held = due is None or full or self._draining or self.progress.stalled or self._tools.paused()
+        held = due is None or full or self._draining or self.progress.stalled or self._behind or self._tools.paused()
         wait_s = GROUP_S if due is None or held else min(max(due - now, 0.0), GROUP_S)
         quiet = not self._visits and wait_s > HURRY_S
         if quiet and (self._pending or not self._quiet):
@@ -224,10 +224,14 @@ class Worker:
         desk.unsettled += 1
         self._gauges.settled(settlement.ack, self._clock.wall())
         self._pending.append(settlement)
-        self._unread += len(settlement.unread or "")
-        full = len(self._pending) >= GROUP_PAGES or self._unread >= UNREAD_CHARS
+        self._waiting += settlement.size
+        full = len(self._pending) >= GROUP_PAGES or self._behind
         if full or (settlement.ack.host is not None and settlement.ack.host.strikes):
             self._flush_bell.ring()
+
+    @property
+    def _behind(self) -> bool:
+        return self._waiting >= WAITING_BYTES
 
     async def _flush_forever(self) -> None:
         over = False
@@ -237,7 +241,8 @@ class Worker:
             await self._flush()
 
     async def _flush(self) -> None:
-        batch, self._pending, self._unread = self._pending, [], 0
+        batch, self._pending, self._waiting = self._pending, [], 0
+        self._bell.ring()
         rest = self._last.held > 0 and not batch and self._nothing_moves()
         self._last = await self._patiently(self._committer.commit, batch, seal=rest)
         woken = await self._patiently(self._wake, self._clock.wall())

@@ -190,13 +190,13 @@ def test_desks_and_books_are_given_back() -> None:
     assert not worker._pending
 
 
-def test_texts_that_wait_for_their_numbers_hurry_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past so many characters a group commit does not wait for more of them: what lies in memory is bounded, the pages are the same."""
+def test_what_waits_for_a_commit_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past so many bytes a group commit is hurried and nobody is asked until it has taken them: the pages are the same."""
     waiting: list[int] = []
     commit = Committer.commit
 
     def watched(self: Committer, batch: list[Settlement], *, seal: bool = False) -> Committed:
-        waiting.append(sum(len(settlement.unread or "") for settlement in batch))
+        waiting.append(sum(settlement.size for settlement in batch))
         return commit(self, batch, seal=seal)
 
     def crawl() -> tuple[int, Counter[tuple[str, str]]]:
@@ -207,7 +207,7 @@ def test_texts_that_wait_for_their_numbers_hurry_the_commit(monkeypatch: pytest.
 
     monkeypatch.setattr(Committer, "commit", watched)
     patient, pages = crawl()
-    monkeypatch.setattr(worker, "UNREAD_CHARS", patient // 8)
+    monkeypatch.setattr(worker, "WAITING_BYTES", patient // 8)
     hurried, same = crawl()
     assert same == pages
     assert hurried < patient / 2
