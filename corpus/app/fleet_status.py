@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from corpus.app.project import Project
 from corpus.errors import Locked
 from corpus.observe.metrics import FleetNumbers
+from corpus.observe.words import many
 
 if TYPE_CHECKING:
     from corpus.store.fleet_members import Member
@@ -48,8 +50,10 @@ def numbers(project: Project) -> FleetNumbers | None:
     if ended or not members:
         return None
     there, version = [member for member in members if member.there], project.control.version()
+    host = socket.gethostname()
     return FleetNumbers(
         workers=len(there),
+        here=sum(member.host == host for member in there),
         files=sum(len(member.report.get("files", ())) for member in there),
         pages=sum(int(member.report.get("pages", 0)) for member in members),
         behind=max((version - int(member.report.get("orders", version)) for member in there), default=0),
@@ -62,12 +66,8 @@ def facts(project: Project) -> Iterable[tuple[str, str]]:
     if not there:
         return []
     version = project.control.version()
-    rows = [
-        (
-            "fleet",
-            f"{len(there)} worker{'s' if len(there) > 1 else ''}, {sum(member.report.get('pages_s', 0.0) for member in there):.1f} pages/s",
-        )
-    ]
+    pages_s = sum(member.report.get("pages_s", 0.0) for member in there)
+    rows = [("fleet", f"{many(len(there), 'worker')}, {pages_s:.1f} pages/s")]
     for member in there:
         report = member.report
         behind = version - int(report.get("orders", version))

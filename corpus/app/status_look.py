@@ -31,6 +31,7 @@ from corpus.model import FunnelStep, UrlState
 from corpus.observe.live import Live
 from corpus.observe.live_file import read_live, read_series
 from corpus.observe.metrics import FleetNumbers
+from corpus.observe.words import many
 from corpus.store.locks import holder
 from corpus.url.partition import PARTITION_FILES
 
@@ -113,7 +114,7 @@ class Look:
         """The newest run's numbers. What is known of pages goes on changing when no crawl is there to count it: then it is counted here."""
         folder = self.run_folder()
         live = read_live(folder) if folder is not None else None
-        if live is None or self.running() == "crawl":
+        if live is None or self.crawling():
             return live
         try:
             rows = self.status()["urls"]
@@ -132,9 +133,16 @@ class Look:
         """The stage that holds the folder now, or workers that crawl it together; or empty."""
         fleet = self.fleet()
         if fleet is not None and fleet.workers:
-            return f"crawl, {fleet.workers} worker{'s' if fleet.workers > 1 else ''}"
-        locks = self.project.layout.locks
-        return next((stage for stage in ("crawl", "process", "export") if holder(locks / f"{stage}.lock") is not None), "")
+            return f"crawl, {many(fleet.workers, 'worker')}"
+        return next((stage for stage in ("crawl", "process", "export") if self._held(stage)), "")
+
+    def crawling(self) -> bool:
+        """Whether the newest run's numbers are those of a crawl of this machine that is under way, alone or as one of a fleet."""
+        fleet = self.fleet()
+        return self._held("crawl") or (fleet is not None and fleet.here > 0)
+
+    def _held(self, stage: str) -> bool:
+        return holder(self.project.layout.locks / f"{stage}.lock") is not None
 
     def fleet(self) -> FleetNumbers | None:
         """The run that many machines share, some moments old; None without one, or while its server does not answer."""

@@ -180,7 +180,7 @@ class StatusServer:
             return exposition(
                 self._look.live(),
                 self._look.funnel(),
-                running=self._look.running() == "crawl",
+                running=self._look.crawling(),
                 now=time.time(),
                 steps_age_s=self._look.kept.age_s("funnel"),
                 fleet=self._look.fleet(),

@@ -34,7 +34,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("corpus_build_info", "gauge", "Always 1; the version that serves this.", (("version", (__version__,)),)),
-        Metric("corpus_running", "gauge", "1 while a crawl holds the folder."),
+        Metric("corpus_running", "gauge", "1 while this machine crawls the folder, alone or as one of a fleet."),
         Metric("corpus_paused", "gauge", "1 while the operator has paused the crawl."),
         Metric("corpus_stalled", "gauge", "1 while nothing is asked and nothing is answered."),
         Metric("corpus_live_age_seconds", "gauge", "Age of the newest numbers of a run."),
@@ -70,10 +70,11 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True, slots=True)
 class FleetNumbers:
-    """A run that many machines share: workers there, partition files they own, pages of all of them, orders that the slowest
-    reader has not read."""
+    """A run that many machines share: workers there and those of this machine, partition files they own, pages of all of them,
+    orders that the slowest reader has not read."""
 
     workers: int
+    here: int
     files: int
     pages: int
     behind: int

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
+from corpus.app.project import open_project
+from corpus.app.status_look import Kept, Look
+from corpus.config.load import load_config
 from corpus.store.locks import PartitionLock
 from tests.demo_corpus import corpus_cli
 from tests.postgres_kit import Postgres
@@ -30,9 +34,6 @@ def made(folder: Path, dsn: str) -> tuple[str, ...]:
     """A folder as a crawl has left it; the flags that name it."""
     (folder / "corpus.toml").write_text(TOML.format(dsn="sqlite"), "utf-8")
     assert corpus_cli("ctl", "pause", "-c", folder / "corpus.toml").code == 1, "there is nothing here yet"
-    from corpus.app.project import open_project
-    from corpus.config.load import load_config
-
     open_project(load_config(folder / "corpus.toml", environment={}))
     (folder / "corpus.toml").write_text(TOML.format(dsn=dsn), "utf-8")
     return ("-c", str(folder / "corpus.toml"))
@@ -52,6 +53,12 @@ def test_who_is_at_work_is_named_everywhere(postgres_server: Postgres, tmp_path:
         told = corpus_cli("status", *flags)
         assert f"running: crawl by worker {number} on far-away" in told.out, told.err
         assert "no run holds" not in told.out
+        look = Look(open_project(load_config(tmp_path / "corpus.toml", environment={})))
+        assert (look.running(), look.crawling()) == ("crawl, 1 worker", False)
+        mine, _ = fleet.enter("x", (socket.gethostname(), 8, ""), lambda: 0)
+        look.kept = Kept()
+        assert (look.running(), look.crawling()) == ("crawl, 2 workers", True), "it is `corpus_running` that alerts begin with"
+        fleet.leave(mine)
         with PartitionLock(tmp_path / ".local" / "locks" / "crawl.lock", shared=True):
             for verb in (("crawl",), ("takedown", "apply"), ("verify", "--repair")):
                 refused = corpus_cli(*verb, *flags)

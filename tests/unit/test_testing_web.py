@@ -28,7 +28,7 @@ def ask(
 
 @given(st.integers(0, 10**9), st.sampled_from(LANGUAGES), st.integers(1, 3000))
 def test_prose_is_stable_and_long_enough(seed: int, language: str, size: int) -> None:
-    """The same key gives the same text, no placeholder is left, and the size is reached."""
+    """The same key gives the same text, no brace is left, and the size is reached."""
     text = paragraphs(seed, "key", language, size)
     assert text == paragraphs(seed, "key", language, size)
     assert sum(map(len, text)) >= size
