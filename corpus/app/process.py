@@ -31,19 +31,6 @@ from corpus.observe.runlog import Reporter
 from corpus.store.commits import CommitRecord
 from corpus.store.locks import stage_lock
 
-__all__ = [
-    "POISON",
-    "STAGE",
-    "Follower",
-    "MapTask",
-    "ProcessEnd",
-    "map_key",
-    "map_records",
-    "map_settings",
-    "poisoned_by_segment",
-    "process",
-]
-
 POISON = "poison"
 POISON_MAX = 64
 """Records of one segment, or stuck ones of one run, that may crash a worker before the run stops: past that the fault is ours,

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.app.map_task import STAGE as MAP
 from corpus.app.prepare import acked_ends
-from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.segments import origin_of, record_segment, sealed_names, unfinished

@@ -15,9 +15,9 @@ from corpus.app.index import index_name
 from corpus.app.ingest import STAGE as INGEST
 from corpus.app.ingest_robots import STAGE as INGEST_ROBOTS
 from corpus.app.join import STAGE as JOIN
+from corpus.app.map_task import STAGE as MAP
 from corpus.app.page_versions import STAGE as VERSIONS
 from corpus.app.process import POISON
-from corpus.app.process import STAGE as MAP
 from corpus.app.project import Project
 from corpus.app.release import RELEASE_STAGE
 from corpus.app.segments import STAGE as SEGMENT

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from corpus.app.clusters import CLUSTERS, DEDUP_STAGE, PAIRS
 from corpus.app.funnel import whole_funnel
-from corpus.app.process import STAGE as MAP
+from corpus.app.map_task import STAGE as MAP
 from corpus.app.project import Project
 from corpus.app.release import DECISIONS, RELEASE_STAGE
 from corpus.app.release_order import in_order

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.app.process import STAGE
+from corpus.app.map_task import STAGE
 from corpus.app.project import Project, open_project
 from corpus.app.sample import flip_table
 from corpus.config.load import load_config

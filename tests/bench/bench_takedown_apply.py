@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from corpus.app.frontier_files import open_file
 from corpus.app.index import index_segments
-from corpus.app.process import STAGE, map_key, map_settings
+from corpus.app.map_task import STAGE, map_key
+from corpus.app.process import map_settings
 from corpus.app.project import Project, open_project
 from corpus.app.release import release
 from corpus.app.segments import page_segments, record_segment

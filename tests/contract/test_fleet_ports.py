@@ -67,6 +67,16 @@ def test_a_batch_arrives_as_it_was_sent(inbox: Callable[[], Inbox]) -> None:
     assert a.waiting(7) == []
 
 
+def test_a_batch_waits_from_the_moment_it_was_sent(inbox: Callable[[], Inbox]) -> None:
+    """Also in an inbox that this very process has just seen to be empty."""
+    a = inbox()
+    for _ in range(2):
+        assert [a.waiting(dst) for dst in (7, 8)] == [[], []]
+    assert a.waiting(7) == []
+    a.publish(8, 3, 1, rows(1, 5))
+    assert len(a.waiting(8)) == 1
+
+
 def test_publishing_twice_changes_nothing_and_batches_wait_in_order(inbox: Callable[[], Inbox]) -> None:
     """The same rows once; another cut of them beside it; each source's in the order of its numbers."""
     a = inbox()

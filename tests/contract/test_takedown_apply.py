@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.app.process import STAGE as MAP
+from corpus.app.map_task import STAGE as MAP
 from corpus.store.warc_members import Member, read_members
 from tests.byte_scan import found_in, held
 from tests.contract import test_push_hub

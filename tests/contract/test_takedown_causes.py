@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.app.frontier_files import open_file
-from corpus.app.process import STAGE as MAP
+from corpus.app.map_task import STAGE as MAP
 from corpus.app.segments import record_segment
 from corpus.crawl.ports import Ack, Settled
 from corpus.model import UrlState, url_id

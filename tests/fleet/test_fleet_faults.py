@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from tests.laws.crawl_folder import Folder
 from tests.laws.law_web import LawWeb
 from tests.postgres_kit import Postgres
 from tests.s3_kit import BUCKET, KEYS, Refuse, Seen, Server, gateway
+from tests.small_disk import small_disk
 
 pytestmark = pytest.mark.needs("postgres")
 LEASE_S, REQUEST_S = 8.0, 1.0
@@ -103,20 +102,6 @@ def test_a_machine_whose_cable_is_pulled(
         fleet.check_against(whole, web.refusals())
     finally:
         network.remove()
-
-
-@contextlib.contextmanager
-def small_disk(where: Path) -> Iterator[Path]:
-    """A disk of 24 MiB."""
-    where.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(where)]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", "-l", str(where)], check=True)
 
 
 def fill(disk: Path) -> None:

@@ -42,9 +42,7 @@ def test_a_killed_worker_is_taken_over(
     with FleetFolder.at(
         tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(), "store.lease=8s", "crawl.total_timeout=14s"
     ) as fleet:
-        victim, heir = fleet.start(), fleet.start()
-        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
-        files, at = killed(fleet, victim)
+        heir, files, at = killed_in_mid_crawl(fleet)
         taken_over(fleet, lease_s, at)
         assert heir.end() == 0, heir.said()
         assert "rest for" in heir.said(), heir.said()
@@ -54,12 +52,14 @@ def test_a_killed_worker_is_taken_over(
     fleet.check_against(whole, web.refusals())
 
 
-def killed(fleet: FleetFolder, victim: Worker) -> tuple[set[int], float]:
-    """Kill -9; returns its files, and when (epoch seconds)."""
+def killed_in_mid_crawl(fleet: FleetFolder) -> tuple[Worker, set[int], float]:
+    """Two workers share a crawl and the first gets kill -9; returns the other, the first one's files, and when (epoch seconds)."""
+    victim, heir = fleet.start(), fleet.start()
+    fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
     number = fleet.number_of(victim)
     files = {file for file, owner in fleet.owned().items() if owner == number}
     victim.kill()
-    return files, time.time()
+    return heir, files, time.time()
 
 
 def taken_over(fleet: FleetFolder, lease_s: float, died: float) -> float:
@@ -80,9 +80,7 @@ def test_failover_with_the_leases_everybody_has(
     with FleetFolder.at(
         tmp_path / "corpus", server, web.seeds(), postgres_server.dsn(), "store.lease=30s", "crawl.total_timeout=120s"
     ) as fleet:
-        victim, heir = fleet.start(), fleet.start()
-        fleet.until(lambda: len(set(fleet.owned().values())) == 2 and fleet.pages() >= 5, "nobody shares")
-        files, at = killed(fleet, victim)
+        heir, files, at = killed_in_mid_crawl(fleet)
         took = taken_over(fleet, 30.0, at)
         print(f"failover took {took:.1f} s")
         time.sleep(5.0)

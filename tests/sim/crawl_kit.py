@@ -163,6 +163,8 @@ class Crawl:
         self.runs = 0
         self.qualities: Callable[[], Mapping[str, float]] = dict
         """What processing found of hosts."""
+        self.commit_s = 0.0
+        """How long the store takes for a commit."""
         self.quiet: dict[int, float] = {}
         """Files of a lost owner: until when their hosts rest."""
 
@@ -209,6 +211,8 @@ class Crawl:
         )  # fmt: skip
 
         async def in_store(call: Any, *arguments: Any) -> Any:
+            if getattr(call, "func", call) == committer.commit:
+                await self.clock.sleep(self.commit_s)
             return call(*arguments)
 
         def tell(progress: Progress) -> None:

@@ -16,25 +16,15 @@ import pytest
 from corpus.testing.demo.server import serving
 from corpus.testing.demo.settings import demo_config
 from tests.demo_corpus import corpus_cli
+from tests.small_disk import small_disk
 
 pytestmark = pytest.mark.slow
-SIZE = "24m"
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 24 MiB."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(where)], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
-    try:
+    with small_disk(tmp_path / "disk") as where:
         yield where
-    finally:
-        subprocess.run(["umount", "-l", str(where)], check=True)
 
 
 class Filled:

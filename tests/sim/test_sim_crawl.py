@@ -17,6 +17,8 @@ from corpus.testing.web import Robots, SimHost, SimWeb, Trait, address_of, plain
 from tests.sim.crawl_kit import Crawl, settings
 from tests.sim.crawl_webs import check_funnel, check_manners
 
+SLOTS = 8
+
 
 @lru_cache(maxsize=1)
 def zoo_crawl() -> Crawl:
@@ -191,23 +193,31 @@ def test_desks_and_books_are_given_back() -> None:
 
 
 def test_what_waits_for_a_commit_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past so many bytes a group commit is hurried and nobody is asked until it has taken them: the pages are the same."""
-    waiting: list[int] = []
+    """Past so many bytes a group commit is hurried, and however long the store takes nobody is asked until it has taken them. What is
+    under way then still arrives, one page a slot. The pages are the same."""
+    waiting, largest = [0], [0]
     commit = Committer.commit
 
     def watched(self: Committer, batch: list[Settlement], *, seal: bool = False) -> Committed:
         waiting.append(sum(settlement.size for settlement in batch))
+        largest.append(max((settlement.size for settlement in batch), default=0))
         return commit(self, batch, seal=seal)
 
-    def crawl() -> tuple[int, Counter[tuple[str, str]]]:
+    def crawl(commit_s: float = 0.0) -> tuple[int, Counter[tuple[str, str]]]:
         waiting.clear()
-        found = Crawl(SimWeb(3, plain_hosts(60, 4)), settings(slots=64))
+        found = Crawl(SimWeb(3, plain_hosts(60, 4)), settings(slots=SLOTS))
+        found.commit_s = commit_s
         found.run()
         return max(waiting), found.tally()
 
     monkeypatch.setattr(Committer, "commit", watched)
     patient, pages = crawl()
+    slow, same = crawl(3.0)
+    assert same == pages
     monkeypatch.setattr(worker, "WAITING_BYTES", patient // 8)
     hurried, same = crawl()
     assert same == pages
     assert hurried < patient / 2
+    bounded, same = crawl(3.0)
+    assert same == pages
+    assert bounded <= patient // 8 + SLOTS * max(largest) < slow

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus.app.process import STAGE, map_records, process
+from corpus.app.map_task import STAGE
+from corpus.app.process import map_records, process
 from corpus.app.stuck import STUCK, record_stuck, stuck_bodies
 from corpus.app.verify import verify
 from corpus.app.views import Views
