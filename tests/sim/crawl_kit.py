@@ -211,7 +211,7 @@ class Crawl:
         )  # fmt: skip
 
         async def in_store(call: Any, *arguments: Any) -> Any:
-            if getattr(call, "func", call) == committer.commit:
+            if self.commit_s and getattr(call, "func", call) == committer.commit:
                 await self.clock.sleep(self.commit_s)
             return call(*arguments)
 
