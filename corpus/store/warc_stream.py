@@ -8,7 +8,7 @@ page cannot pose as one. Blocks are held up to a cap and cut beyond it; headers 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from corpus.store.warc_source import BrokenInput, Source
@@ -20,6 +20,8 @@ _MAX_SKIP = 16 * 2**30
 """A Content-Length beyond this is damage, not a record."""
 _ARC_LINE = re.compile(rb"(\S.*?) (\S+) (\d{12,14}) (\S+)(?: \d{3} \S+ \S+ -?\d+ \S+)? (\d{1,12})\r?\n\Z")
 _ARC_LIKE = re.compile(rb"\S.* \S+ \d{12,20} \S+ \S+\r?\n\Z")
+_BLANK = re.compile(rb"\n\r*\n")
+"""The end of a head: a line with nothing on it."""
 _HEAD = re.compile(rb"(?:\A|\n)(?=WARC/\d|(?:https?|filedesc|dns)://?\S[^\r\n]* \d{12,20} [^\r\n]*\d\r?\n)")
 
 
@@ -47,7 +49,10 @@ class RawRecord:
     def get(self, name: str) -> str:
         """The first value of a WARC header; empty when absent."""
         low = name.lower()
-        return next((value for key, value in self.headers if key.lower() == low), "")
+        for key, value in self.headers:
+            if key.lower() == low:
+                return value
+        return ""
 
     @property
     def kind(self) -> str:
@@ -102,8 +107,9 @@ class _Head:
 def _skip_blank(source: Source) -> bool:
     """Stand at the first byte of a record; False at the end of the file."""
     while True:
-        blank = len(source.buf) - len(source.buf.lstrip(b"\r\n"))
-        del source.buf[:blank]
+        if source.buf and source.buf[0] in b"\r\n":  # seldom, and stripping copies the whole buffer
+            blank = len(source.buf) - len(source.buf.lstrip(b"\r\n"))
+            del source.buf[:blank]
         if source.buf:
             return True
         if not source.pull():
@@ -123,12 +129,7 @@ def _read_head(source: Source, at: int) -> _Head:
 
 def _warc_head(source: Source, at: int) -> _Head:
     headers: list[tuple[str, str]] = []
-    size = 0
-    while line := _read_line(source, at).rstrip(b"\r\n"):
-        size += len(line)
-        if size > _MAX_HEAD:
-            raise _BadRecordError(at, "a record head without end")
-        text = line.decode("utf-8", "replace")
+    for text in _head_lines(source, at):
         name, colon, value = text.partition(":")
         if text[0] in " \t" and headers:
             headers[-1] = (headers[-1][0], f"{headers[-1][1]} {text.strip()}")
@@ -138,6 +139,26 @@ def _warc_head(source: Source, at: int) -> _Head:
     if not lengths or not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > _MAX_SKIP:
         raise _BadRecordError(at, f"no usable Content-Length: {lengths[0][:40]!r}" if lengths else "no Content-Length")
     return _Head(tuple(headers), int(lengths[0]))
+
+
+def _head_lines(source: Source, at: int) -> Iterable[str]:
+    """The lines before the next blank one, which is consumed too. A head that is all at hand, as nearly always, is cut out at once."""
+    blank = _BLANK.search(source.buf, 0, _MAX_HEAD)
+    if blank is None or source.buf[0] in b"\r\n":
+        return _lines_one_by_one(source, at)
+    lines = source.buf[: blank.start()].decode("utf-8", "replace").split("\n")
+    del source.buf[: blank.end()]
+    return [line.rstrip("\r") for line in lines]
+
+
+def _lines_one_by_one(source: Source, at: int) -> Iterator[str]:
+    """The same from a head that goes on behind what is at hand, or that has no lines."""
+    size = 0
+    while line := _read_line(source, at).rstrip(b"\r\n"):
+        size += len(line)
+        if size > _MAX_HEAD:
+            raise _BadRecordError(at, "a record head without end")
+        yield line.decode("utf-8", "replace")
 
 
 def _arc_head(match: re.Match[bytes]) -> _Head:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,8 +22,8 @@ from corpus.store.layout import Layout, segment_name
 from corpus.store.warc_groups import encode_group
 from corpus.store.warc_read import read_at, read_captures
 from corpus.store.warc_recover import describe
-from corpus.store.warc_source import open_source
-from corpus.store.warc_stream import RawRecord, read_records
+from corpus.store.warc_source import PlainSource, open_source
+from corpus.store.warc_stream import Fault, RawRecord, read_records
 from corpus.store.warc_write import SegmentWriter
 
 HTML = b"<!doctype html><title>t</title><p>words and words</p>" * 40
@@ -305,6 +306,53 @@ def test_a_lying_length_does_not_eat_the_next_record(tmp_path: Path) -> None:
         head = f"WARC-Type: a\r\nContent-Length: {length}".encode()
         data = gzip.compress(b"WARC/1.1\r\n" + head + b"\r\n\r\nabc\r\n\r\n")
         assert _items(tmp_path / "x", data + _member(b"WARC-Type: request", b"")) == ["fault at 0", "request"]
+
+
+class _Dripping(PlainSource):
+    """The same bytes, one by one."""
+
+    def pull(self) -> bool:
+        byte = self._file.read(1)
+        self.buf += byte
+        self._at += len(byte)
+        return bool(byte)
+
+
+_HEAD_PIECES = st.sampled_from(
+    [
+        b"A: b",
+        b"WARC-Type:  x\t",
+        b"a",
+        b":",
+        b" folded",
+        b"\t",
+        b"\xc3",
+        b"\xa4",
+        b"\x85",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\r\r\n",
+        b"x" * 5000,
+    ]
+)
+
+
+@given(st.lists(_HEAD_PIECES, max_size=30))
+def test_a_head_reads_the_same_however_its_bytes_come_in(pieces: list[bytes]) -> None:
+    """Whole in the buffer, as nearly always, or byte after byte: the same record, or the same fault."""
+    data = b"WARC/1.1\nContent-Length: 2\r\n" + b"".join(pieces) + b"\r\n\r\nab\r\n\r\n"
+
+    def first(source: PlainSource) -> RawRecord | Fault:
+        return next(iter(read_records(source)))
+
+    assert first(PlainSource(io.BytesIO(data))) == first(_Dripping(io.BytesIO(data)))
+
+
+def test_a_head_without_end_is_a_fault_wherever_its_bytes_are(tmp_path: Path) -> None:
+    """A head is bounded whether it is at hand or not."""
+    lines = b"X: y\r\n" * 20_000
+    assert _items(tmp_path / "x", _member(lines[:-2], b"") + _member(b"WARC-Type: request", b"")) == ["fault at 0", "request"]
 
 
 def test_chance_is_not_a_second_fault(tmp_path: Path) -> None:
