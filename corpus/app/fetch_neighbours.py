@@ -68,7 +68,7 @@ class LinkPost:
         self._link, self._worker = link, worker
 
     def ask(self, file: int, errand: Errand) -> None:
-        self._link.send(("errand", file, errand.asked_by(self._worker)))
+        self._link.send(("errand", file, errand if errand.asker >= 0 else errand.asked_by(self._worker)))
 
     def answer(self, errand: Errand, request: Request | None, result: FetchResult | None) -> None:
         self._link.send(("errand-done", errand, request, result))

@@ -11,19 +11,18 @@ import resource
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from corpus.app.fetch_files import FetchFiles
 from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims, local_claims
-from corpus.app.frontier_files import frontier_path, open_file
 from corpus.app.host_quality import QualityFeed
 from corpus.app.orders import Orders, lifted_hosts
 from corpus.app.prepare import url_rules
 from corpus.app.project import Project, open_project
-from corpus.app.seat import FRESH_SEAT, Seat, ServerClock, fleet_claims, let_go, open_inbox, plant, quiet_files, seated
+from corpus.app.seat import FRESH_SEAT, Seat, ServerClock, fleet_claims, open_inbox, plant, quiet_files, seated, take_in
 from corpus.app.segments import record_segment
 from corpus.config.tree import Config
 from corpus.crawl.authority import AuthorityBook
@@ -36,7 +35,6 @@ from corpus.crawl.identity import user_agent
 from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import CaptureSink, Clock, FrontierStore, Transport
 from corpus.crawl.regions import Ways
-from corpus.crawl.seen import RecentSeen
 from corpus.crawl.worker import Progress, Worker
 from corpus.engine.process import Link
 from corpus.errors import CorpusError
@@ -47,7 +45,6 @@ from corpus.optout.policy import policy_document, policy_version
 from corpus.store.consent_ledger import ConsentLedger
 from corpus.store.control_log import ControlEntry
 from corpus.store.layout import segment_name
-from corpus.store.locks import PartitionLock
 from corpus.store.warc_write import SealedSegment, SegmentWriter
 from corpus.url.host import registered_domain
 from corpus.url.partition import PARTITION_FILES, partition_file
@@ -55,8 +52,8 @@ from corpus.version import __version__
 
 if TYPE_CHECKING:
     from corpus.app.lease_keeper import LeaseKeeper
+    from corpus.store.frontier_postgres import PostgresFrontier
 
-LOCK_WAIT_S = 10.0
 FILES_BESIDE_SLOTS = 1500
 """File handles a process needs beside its connections: idle ones kept open, partition files, segments, libraries."""
 CONTROL_EVERY_S = 1.0
@@ -134,20 +131,14 @@ class _Process:
         config = project.config
         self._clean = self._given_up = False
         self._lag = LoopLag()
-        self._stack = ExitStack()
-        self._files: dict[int, FrontierStore] = {}
-        self._epochs: dict[int, int] = {}
-        recent = RecentSeen()
-        for number in spec.files:
-            lock = PartitionLock(frontier_path(project.layout, number).with_suffix(".lock"))
-            lock.acquire(LOCK_WAIT_S)
-            self._stack.callback(lock.release)
-            store = open_file(project.layout, number, recent, settings=config.crawl)
-            self._files[number] = store
-            self._epochs[number] = store.claim(f"fetch-{spec.worker}")
-        if spec.seat is not None:
-            plant(config, spec.seat, self._files)
-        self._epoch = self._epochs[spec.worker] if spec.seat is None else spec.seat.epoch
+        self._orders = Orders(project, OperatorList.from_lines(_lines(config)))
+        self._heard = self._orders.news()
+        self._unplanted = frozenset[int]() if spec.seat is None else frozenset(spec.seat.seeds)
+        self._inbox = open_inbox(project)
+        self._porter = FetchFiles(project, f"fetch-{spec.worker}", self._came)
+        self._porter.start(spec.files)
+        self._files, epochs = self._porter.own, self._porter.epochs
+        self._epoch = epochs[spec.worker] if spec.seat is None else spec.seat.epoch
         self._sinks = self._open_sinks()
         self._sealed: list[tuple[str, SealedSegment]] = []
         log = project.consent_log(f"w{spec.worker:02d}-{self._epoch:06d}")
@@ -155,9 +146,6 @@ class _Process:
         log.declare(policy, policy_document(config.optout, config.crawl.robots_token))
         self._consent = ConsentLedger(log, policy)
         self._router = Router(url_rules(config))
-        self._orders = Orders(project, OperatorList.from_lines(_lines(config)))
-        self._orders.news()
-        self._lift(self._orders.first)
         self._near: SimpleQueue[list[NearCopy | None]] = SimpleQueue()
         self._errands: set[asyncio.Task[None]] = set()
         self._orders_due, self._asked_at, self._heard_at, self._told_at = 0, 0.0, 0.0, 0.0
@@ -165,9 +153,15 @@ class _Process:
         self._keeper: LeaseKeeper | None = None
         self._ways = Ways()
         self._committer = Committer(
-            self._files, self._epochs, self._sinks, self._consent, open_inbox(project, spec.files), self, self._router,
+            self._files, epochs, self._sinks, self._consent, self._inbox, self, self._router,
             near_copies=config.crawl.near_copies, on_sealed=self._record_sealed, ack_sealed=project.remote or spec.seat is not None,
         )  # fmt: skip
+
+    def _came(self, files: dict[int, FrontierStore]) -> None:
+        """Of files that we have claimed: their seeds, what an earlier run left for them, and what was blocked there and is no longer."""
+        plant(self._project.config, {number: store for number, store in files.items() if number in self._unplanted})
+        take_in(self._project, self._inbox, tuple(files))
+        self._lift(self._heard, files)
 
     def _open_sinks(self) -> dict[str, CaptureSink]:
         spec, layout, config = self._spec, self._project.layout, self._project.config
@@ -220,7 +214,8 @@ class _Process:
         )  # fmt: skip
         worker = Worker(
             config.crawl, self._files, self._committer, tools, clock, in_store, tell=self._tell, quota=spec.quota,
-            fresh=max(self._epochs.values()) <= (FRESH_EPOCH if spec.seat is None else FRESH_SEAT), quiet=quiet_files(self._files),
+            fresh=max(self._porter.epochs.values()) <= (FRESH_EPOCH if spec.seat is None else FRESH_SEAT),
+            quiet=quiet_files(self._files), porter=None if spec.seat is None else self._porter,
         )  # fmt: skip
         self._listen(asyncio.get_running_loop(), worker)
         lag = asyncio.create_task(self._lag.run())
@@ -281,6 +276,9 @@ class _Process:
                 worker.give_up()
             case ("quota", int(pages)):
                 worker.deal(pages)
+            case ("own", int(number), tuple(files), tuple(seeds)):
+                self._unplanted = frozenset(seeds)
+                worker.own(number, files)
             case ("errand", errand):
                 self._later(worker, worker.errand(errand))
             case ("errand-done", errand, request, result):
@@ -305,17 +303,18 @@ class _Process:
             await asyncio.sleep(CONTROL_EVERY_S if self._orders.looks else CONTROL_EVERY_S / 4)
             if not self._orders.looks:
                 await in_store(self._orders.catch_up)
-            lifted = await in_store(self._lift, self._orders.news())
+            self._heard += (news := self._orders.news())
+            lifted = await in_store(self._lift, news, self._files)
             await worker.readmitted(lifted)
 
-    def _lift(self, entries: Sequence[ControlEntry]) -> dict[str, int]:
+    def _lift(self, entries: Sequence[ControlEntry], files: Mapping[int, FrontierStore]) -> dict[str, int]:
         """Return what lifted blocks had excluded to the line (what is still blocked is excluded again at its take): host → file."""
         covers = lifted_hosts(entries)
         if covers is None:
             return {}
         return {
             row.host: number
-            for number, store in self._files.items()
+            for number, store in files.items()
             for row in store.hosts(pending=False)
             if covers(row.host) and store.readmit(row.host, "blocked")
         }
@@ -355,18 +354,13 @@ class _Process:
 
     def close(self) -> None:
         """Let go of the files; in order only when everything was sealed."""
-        for store in self._files.values():
-            if self._given_up and not self._clean:
-                let_go(store)
-            store.close(clean=self._clean)
-        self._stack.close()
+        self._porter.close(clean=self._clean, free=self._given_up)
 
 
 def _lease_keeper(inner: Transport, files: Mapping[int, FrontierStore], lease_s: float, clock: Clock) -> LeaseKeeper:
     from corpus.app.lease_keeper import LeaseKeeper
-    from corpus.store.frontier_postgres import PostgresFrontier
 
-    return LeaseKeeper(inner, [store for store in files.values() if isinstance(store, PostgresFrontier)], lease_s, clock)
+    return LeaseKeeper(inner, cast("Mapping[int, PostgresFrontier]", files), lease_s, clock)
 
 
 def _lines(config: Config) -> list[str]:

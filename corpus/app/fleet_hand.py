@@ -1,4 +1,4 @@
-"""The one fetch process of a member, as its supervisor holds it: begun with a share of files, ended in order or killed.
+"""The one fetch process of a member, as its supervisor holds it: begun with some files, told of others, ended in order or killed.
 
 It knows no server and decides nothing about shares; what the process says that others must act on comes out as messages.
 """
@@ -21,7 +21,7 @@ QUICK_S = 60.0
 
 
 class Hand:
-    """`files`: what it was begun with; `status`: its last words; `ending`: why it was told to end, or empty."""
+    """`files`: what its last words were said of; `status`: those words; `ending`: why it was told to end, or empty."""
 
     def __init__(self, report: Reporter, held_s: float) -> None:
         self._report, self._held_s = report, held_s
@@ -29,6 +29,9 @@ class Hand:
         self._began = self._heard_at = self._drained_at = 0.0
         self._broken_off = False
         self.files: tuple[int, ...] = ()
+        self._meant: tuple[int, ...] = ()
+        """What it was last told to own, and how often it has been told."""
+        self._told = 0
         self.status = Progress()
         self.dead: list[Progress] = []
         """The last words of those before it."""
@@ -44,7 +47,8 @@ class Hand:
         return sum(getattr(status, name) for status in (*self.dead, self.status))
 
     def begin(self, spec: FetchSpec) -> None:
-        self.files, self.status, self.ending, self._broken_off = spec.files, Progress(), "", False
+        self.files = self._meant = spec.files
+        self.status, self.ending, self._broken_off, self._told = Progress(), "", False, 0
         self._child = start(f"fetch-{spec.worker}", "corpus.app.fetch_process:main", spec)
         self._began = self._heard_at = time.monotonic()
 
@@ -52,6 +56,26 @@ class Hand:
         """Tell it something, if it is there."""
         if self._child is not None:
             self._child.send(message)
+
+    @property
+    def moving(self) -> bool:
+        """It was told to own other files, and has not said that it is done with that."""
+        return self._told > self.status.moved
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Files that are its own and stay so."""
+        return tuple(file for file in self.files if file in self._meant)
+
+    def own(self, files: tuple[int, ...], seeds: tuple[int, ...]) -> None:
+        """Let go of all other files, and take these as far as they are free; `seeds`: those whose seeds nobody has planted."""
+        self._told, self._meant = self._told + 1, files
+        self._report(
+            "moving files",
+            let_go=",".join(str(file) for file in self.files if file not in files),
+            take=",".join(str(file) for file in files if file not in self.files),
+        )
+        self.send(("own", self._told, files, seeds))
 
     def drain(self, why: str) -> None:
         """Take nothing new, acknowledge what is in flight, release the files, end."""
@@ -104,6 +128,7 @@ class Hand:
             match message:
                 case ("status", facts):
                     self.status, self._heard_at = Progress(**facts), time.monotonic()
+                    self.files = self.status.files
                 case ("finished",):
                     yield self._gone(clean=True)
                 case _:

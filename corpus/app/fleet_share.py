@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from corpus.crawl.assign import wanted
+from corpus.crawl.assign import moves, wanted
 from corpus.store.fleet_members import Beat, Member
 from corpus.url.partition import PARTITION_FILES
 
 ALL = tuple(range(PARTITION_FILES))
+FEW = 4
+"""Files that a member lets go, or takes, in one step: the hosts of the others are visited meanwhile."""
 
 
 def share(me: int, members: Iterable[int], far: Mapping[int, Collection[int]] | None = None) -> frozenset[int]:
@@ -30,24 +32,18 @@ def share_of(beat: Beat, me: int) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a member does about its share: files to own from now on, and whether it has to let go of what it has first."""
+    """One step of a member towards its share: partition files to own from now on."""
 
     files: tuple[int, ...]
-    restart: bool
 
 
-def change(beat: Beat, me: int, owned: frozenset[int], node: str, *, patient: bool) -> Change | None:
-    """What is to change of what `me` owns; None for nothing (or not yet).
-
-    `patient`: rather wait for files whose owner is letting go of them than begin twice."""
+def change(beat: Beat, me: int, owned: frozenset[int], node: str) -> Change | None:
+    """The next step from what `me` owns to its share; None for nothing (or not yet). Who owns nothing takes all that is free."""
     want = share_of(beat, me)
-    free = frozenset(file for file in want - owned if may_take(beat.leases.get(file), node))
-    waiting = want - owned - free
-    if owned - want:
-        return Change(tuple(sorted(want & (owned | free))), restart=True)
-    if not free or (waiting and patient):
-        return None
-    return Change(tuple(sorted(owned | free)), restart=bool(owned))
+    free = [file for file in sorted(want - owned) if may_take(beat.leases.get(file), node)]
+    release, _ = moves(owned, sorted(want), at_most=FEW)
+    files = (owned - set(release)) | set(free[:FEW] if owned else free)
+    return None if files == owned else Change(tuple(sorted(files)))
 
 
 def may_take(lease: tuple[str, bool] | None, node: str) -> bool:
@@ -65,12 +61,12 @@ class Quiet:
     which the second was reported by everybody after the first one was over (by the server's clock)."""
 
     def __init__(self) -> None:
-        self._first: tuple[tuple[int, tuple[tuple[int, int], ...]], float] | None = None
+        self._first: tuple[tuple[int, tuple[tuple[int, ...], ...]], float] | None = None
 
     def look(self, beat: Beat) -> bool:
         """Take in a beat; True on the second of two looks that agree."""
         there = [member for member in beat.members if member.there]
-        key = (_total(there, "sent"), tuple((member.id, int(member.report.get("life", 0))) for member in there))
+        key = (_total(there, "sent"), tuple(_owned(member) for member in there))
         if not self._rests(beat, there):
             self._first = None
             return False
@@ -89,6 +85,11 @@ class Quiet:
             and all(member.live and member.report.get("idle") for member in there)
             and _total(there, "sent") == _total(there, "applied")
         )
+
+
+def _owned(member: Member) -> tuple[int, ...]:
+    """Who owns what, and in which of its lives."""
+    return member.id, int(member.report.get("life", 0)), *sorted(map(int, member.report.get("files", ())))
 
 
 def _total(members: Sequence[Member], name: str) -> int:

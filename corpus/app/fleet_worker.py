@@ -1,8 +1,8 @@
 """`corpus worker`: one member of a fleet that crawls together on one PostgreSQL, and its one fetch process.
 
-A member owns a share of the partition files that every member computes alike. When the share changes, its fetch process ends
-in order and a new one begins with the new files; what is released so is free at once, what a dead member held is free when its
-leases have ended. It ends when the run does, when it is told to (draining, acknowledging, releasing), and never because
+A member owns a share of the partition files that every member computes alike. When the share changes, its fetch process lets
+a few files go and takes a few at a time, and visits the hosts of the others meanwhile; what is released so is free at once, what
+a dead member held is free when its leases have ended. It ends when the run does, when it is told to (draining, acknowledging, releasing), and never because
 another member or the server died: whatever was not acknowledged is fetched again by whoever owns it then.
 """
 
@@ -38,8 +38,6 @@ from corpus.store.fleet_near import PostgresNearIndex
 BEAT_S = 0.5
 SETTLE_S = 1.0
 """How long the list of members must stay as it is before anybody moves files: several often come at once."""
-PATIENCE_S = 20.0
-"""How long files are waited for whose owner is letting go of them, before we begin with what there is."""
 AWAY_S = 1.0
 WAYS_S = 10.0
 """How often it is told how far our region is from the hosts of our files."""
@@ -70,7 +68,9 @@ class FleetWorker:
         self._next_beat = self._next_try = 0.0
         self._members: tuple[int, ...] = ()
         self._far: Mapping[int, tuple[str, ...]] = {}
-        self._settled_at = self._patient_until = self._next_ways = 0.0
+        self._settled_at = self._next_ways = 0.0
+        self._said: tuple[int, ...] = ()
+        """The files that were last told of."""
         self._quiet, self._pages = Quiet(), PageShare()
         self._ended = ""
         self._drained = False
@@ -225,7 +225,7 @@ class FleetWorker:
         if hand.status.facts and not beat.run.seeded.issuperset(hand.files):  # it has spoken: their seeds are in them
             fleet.seeded(hand.files)
         if not hand.ending:
-            asked, answers = fleet.post.take(hand.files, self._number)
+            asked, answers = fleet.post.take(hand.kept, self._number)
             for errand in asked:
                 hand.send(("errand", errand))
             for answer in answers:
@@ -285,19 +285,28 @@ class FleetWorker:
         live = tuple(member.id for member in beat.members if member.live)
         if (live, beat.run.far) != (self._members, self._far):
             self._far = beat.run.far
-            self._members, self._settled_at, self._patient_until = live, now + SETTLE_S, now + PATIENCE_S
-        if now < self._settled_at or self._hand.ending:
+            self._members, self._settled_at = live, now + SETTLE_S
+        hand = self._hand
+        if hand.at_work and hand.files != self._said:
+            self._tell_files(hand.files)
+        if now < self._settled_at or hand.ending or hand.moving:
             return
         if self._spare != (not share_of(beat, self._number)):
             self._spare = not self._spare
             self._report("spare" if self._spare else "no spare any more", what=spare(beat) if self._spare else "it has a share")
-        due = change(beat, self._number, frozenset(self._hand.files), self._node, patient=now < self._patient_until)
+        due = change(beat, self._number, frozenset(hand.files), self._node)
         if due is None:
             return
-        if due.restart:
-            self._hand.drain("share")
+        if not due.files:
+            hand.drain("share")
+        elif hand.at_work:
+            hand.own(due.files, tuple(sorted(set(due.files) - beat.run.seeded)))
         else:
             self._begin(fleet, beat, due.files)
+
+    def _tell_files(self, files: tuple[int, ...]) -> None:
+        self._said = files
+        self._report("files", owned=len(files), files=",".join(map(str, files)), life=self._life)
 
     def _begin(self, fleet: Fleet, beat: Beat, files: tuple[int, ...]) -> None:
         """A fetch process with these files."""
@@ -305,7 +314,7 @@ class FleetWorker:
         seeds = tuple(sorted(set(files) - beat.run.seeded))
         seat = Seat(self._number, self._node, fleet.generation + self._life, files, seeds, self._region)
         quota = self._pages.first(fleet, beat, self._budget.pages)
-        self._report("files", owned=len(files), files=",".join(map(str, files)), life=self._life)
+        self._tell_files(files)
         self._hand.begin(
             FetchSpec(self._number, 1, self._label, self._run_id, self._config, str(self._config.base), quota, seat=seat)
         )

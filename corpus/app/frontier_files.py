@@ -45,21 +45,26 @@ def file_at(layout: Layout, file: int) -> Path | ServerFile:
 
 
 def open_file(
-    layout: Layout, file: int, recent: RecentSeen | None = None, *, settings: CrawlSettings | None = None
+    layout: Layout, file: int, recent: RecentSeen | None = None, *, settings: CrawlSettings | None = None, patient: bool = True
 ) -> SqliteFrontier:
     """Open (or start) one partition file to write; the caller claims it. `recent` may be shared by files of one process;
-    with `settings`, those who own a file for long get a filter of seen URLs in front of its table."""
+    with `settings`, those who own a file for long get a filter of seen URLs in front of its table. `patient`: whether a claim
+    waits for another machine's lease."""
     layout.frontier.mkdir(parents=True, exist_ok=True)
     path = frontier_path(layout, file)
     seen = None if settings is None else OwnerFilter(path, settings.seen, settings.seen_fp)
-    return open_on_server(layout, file, recent, seen) if layout.server else SqliteFrontier(path, recent=recent, seen=seen)
+    if not layout.server:
+        return SqliteFrontier(path, recent=recent, seen=seen)
+    return open_on_server(layout, file, recent, seen, patient=patient)
 
 
-def open_on_server(layout: Layout, file: int, recent: RecentSeen | None, seen: OwnerFilter | None) -> PostgresFrontier:
+def open_on_server(
+    layout: Layout, file: int, recent: RecentSeen | None, seen: OwnerFilter | None, *, patient: bool = True
+) -> PostgresFrontier:
     """One partition file in PostgreSQL, under a lease of this machine's when it is claimed."""
     from corpus.store.frontier_postgres import PostgresFrontier
 
-    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=_lease(layout))
+    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=_lease(layout, patient=patient))
 
 
 def longer_s(layout: Layout) -> float:
@@ -69,11 +74,11 @@ def longer_s(layout: Layout) -> float:
     return max(ttl / 2 + longest - ttl, 0.0)
 
 
-def _lease(layout: Layout) -> Lease:
+def _lease(layout: Layout, *, patient: bool) -> Lease:
     from corpus.store.frontier_postgres import Lease
 
     ttl = layout.lease[0]
-    return Lease(_node(layout), ttl, ttl + NODE_WAIT_S, longer_s(layout))
+    return Lease(_node(layout), ttl, ttl + NODE_WAIT_S if patient else 0.0, longer_s(layout))
 
 
 def _node(layout: Layout) -> str:

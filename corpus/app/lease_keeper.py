@@ -8,7 +8,8 @@ the process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+import math
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from corpus.crawl.ports import Clock, Request, Transport
@@ -22,12 +23,14 @@ _LOOK_S = 0.1
 class LeaseKeeper:
     """A transport around another: requests wait while a lease is in doubt."""
 
-    def __init__(self, inner: Transport, stores: Iterable[PostgresFrontier], lease_s: float, clock: Clock) -> None:
-        self._inner, self._stores, self._lease_s, self._clock = inner, tuple(stores), lease_s, clock
+    def __init__(self, inner: Transport, files: Mapping[int, PostgresFrontier], lease_s: float, clock: Clock) -> None:
+        """`files`: ours at every moment; they may come and go."""
+        self._inner, self._files, self._lease_s, self._clock = inner, files, lease_s, clock
 
     def sure(self) -> bool:
         """Whether every lease was renewed within half its time."""
-        return self._clock.monotonic() < min(store.renewed_at for store in self._stores) + self._lease_s / 2
+        oldest = min((store.renewed_at for store in self._files.values()), default=math.inf)
+        return self._clock.monotonic() < oldest + self._lease_s / 2
 
     async def until_sure(self) -> None:
         """Wait while a lease is in doubt. Asked before a connection is made, and again when it stands."""
@@ -42,7 +45,7 @@ class LeaseKeeper:
         await self._inner.close()
 
     def _renew(self) -> None:
-        for store in self._stores:
+        for store in self._files.values():
             store.renew()
 
     async def keep(self, in_store: Callable[..., Coroutine[Any, Any, None]], fail: Callable[[BaseException], None]) -> None:

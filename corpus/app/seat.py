@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from corpus.app.fetch_neighbours import ThreadedClaims
 from corpus.app.project import Project
@@ -22,9 +21,6 @@ from corpus.crawl.clock import RealClock
 from corpus.crawl.ports import FrontierStore, Inbox
 from corpus.errors import ServerGone
 from corpus.store.inbox import ObjectInbox
-
-if TYPE_CHECKING:
-    from corpus.store.fleet_inbox import PostgresInbox
 
 FRESH_SEAT = 1
 """Up to this epoch nobody but us can have contacted anybody of a partition file."""
@@ -82,20 +78,22 @@ class ServerClock(RealClock):
         return self._zero + time.monotonic()
 
 
-def open_inbox(project: Project, files: tuple[int, ...]) -> Inbox:
-    """Where batches for these files arrive. A server's takes in first what an earlier run left as files."""
-    local = ObjectInbox(project.mail)
+def open_inbox(project: Project) -> Inbox:
+    """Where batches for our files arrive."""
     if not project.layout.server:
-        return local
-    inbox = _on_server(project.layout.server)
-    inbox.take_in(local, files)
-    return inbox
-
-
-def _on_server(dsn: str) -> PostgresInbox:
+        return ObjectInbox(project.mail)
     from corpus.store.fleet_inbox import PostgresInbox
 
-    return PostgresInbox(dsn)
+    return PostgresInbox(project.layout.server)
+
+
+def take_in(project: Project, inbox: Inbox, files: tuple[int, ...]) -> None:
+    """Before these files count as ours: a server's inbox takes in what an earlier run left for them as files of this machine."""
+    if project.layout.server:
+        from corpus.store.fleet_inbox import PostgresInbox
+
+        assert isinstance(inbox, PostgresInbox), "what is on a server is told through it"
+        inbox.take_in(ObjectInbox(project.mail), files)
 
 
 def fleet_claims(project: Project, seat: Seat, clock: RealClock) -> ThreadedClaims:
@@ -120,12 +118,12 @@ def let_go(store: FrontierStore) -> None:
             store.let_go()
 
 
-def plant(config: Config, seat: Seat, stores: Mapping[int, FrontierStore]) -> None:
+def plant(config: Config, stores: Mapping[int, FrontierStore]) -> None:
     """The seeds of files that nobody has planted in this run: harmless when somebody has."""
     from corpus.app.prepare import seeds_by_file
     from corpus.crawl.ports import Ack
 
-    if seat.seeds:
+    if stores:
         for number, seeds in seeds_by_file(config).items():
-            if number in seat.seeds:
+            if number in stores:
                 stores[number].commit([Ack(own=(judged,)) for judged in seeds])

@@ -1,7 +1,7 @@
 """A modelled fleet for `corpus simulate fleet`: members, the server that holds their leases, and the web that logs every contact.
 
 What decides is the real thing: `crawl.assign` says who owns what, `crawl.schedule` whom a member contacts, `crawl.pace` how long it
-waits then, `crawl.hosts.restart_gap_s` what a take-over leaves alone. What is modelled is the world: time, answers that take
+waits then, `crawl.restart.restart_gap_s` what a take-over leaves alone. What is modelled is the world: time, answers that take
 long, a group commit every half second, members that are killed, cut off or new. Events in place of sleeps; one seed, one run.
 """
 
@@ -15,9 +15,9 @@ from itertools import count
 
 from corpus.crawl.assign import moves, owners
 from corpus.crawl.cdn import CdnTable
-from corpus.crawl.hosts import restart_gap_s
 from corpus.crawl.pace import Good, host_after
 from corpus.crawl.ports import HostRow
+from corpus.crawl.restart import restart_gap_s
 from corpus.crawl.schedule import Begun, Schedule
 from corpus.crawl.settings import CrawlSettings
 

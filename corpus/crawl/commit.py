@@ -86,8 +86,8 @@ class Committer:
         self._say(now)
         self._acknowledge(now)
         self._reopen(now.done, batch)
+        self._receive(now.done)  # first: a former owner of one of our files may have published what lies before our own rows
         self._forward(now.done)
-        self._receive(now.done)
         self._rotate(now.done, force=seal)
         self._count(now.done)
         now.done.held, self._round = len(self._held), None

@@ -7,7 +7,7 @@ happens, an errand comes back: as an answer, or as "unreachable".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class Post(Protocol):
     """Carries errands between the fetch processes of one machine."""
 
     def ask(self, file: int, errand: Errand) -> None:
-        """Have the owner of a partition file run an errand."""
+        """Have the owner of a partition file run an errand, for us or for whoever asked us."""
         ...
 
     def answer(self, errand: Errand, request: Request | None, result: FetchResult | None) -> None:
@@ -107,8 +107,26 @@ class Errands:
                 self._learn(errand, Read("unreachable", f"no news of {host_of(errand.url)}"), None, None)
 
     async def receive(self, errand: Errand) -> None:
-        """Run an errand for another process."""
-        await self._hand_over(errand)
+        """Run an errand for another process, or pass it on when its host has gone to another owner."""
+        file = _file_of(errand)
+        if self._hosts.owns(file) or self._post is None:
+            await self._hand_over(errand)
+        else:
+            self._post.ask(file, errand)
+
+    def let_go(self, files: Collection[int]) -> None:
+        """These partition files leave: errands at their hosts go to whoever owns them next, and what was asked for their hosts is asked
+        again there."""
+        desks = list(self._hosts.desks.values())
+        for desk in desks:
+            theirs = [errand for errand in desk.errands if errand.asker < 0 and _for_file(errand) in files]
+            for errand in theirs:
+                desk.errands.remove(errand)
+        for key in [key for key, (_, errand) in self._away.items() if _for_file(errand) in files]:
+            del self._away[key]
+        for desk in desks:
+            while desk.file in files and desk.errands:
+                self._mail(desk.file, desk.errands.popleft())
 
     def forget(self, authorities: set[str]) -> None:
         """A host has gone, with nothing left that its authorities could hold up."""
@@ -125,7 +143,9 @@ class Errands:
         if isinstance(answer, Read):
             self._learn(errand, answer, request, result)
             return
-        owner = self._hosts.desks[errand.for_host]
+        owner = self._hosts.desks.get(errand.for_host)
+        if owner is None:  # its file has left, and whoever owns it now asks again
+            return
         if request is not None and request.host == owner.row.host:
             self._only_clock(owner, request)
         await self._follow(owner, errand, answer)
@@ -140,15 +160,21 @@ class Errands:
             self._hosts.resume(owner)
             return
         owner.suspended = True
-        file = partition_file(registered_domain(target))
+        file = _file_of(hop)
         if self._hosts.owns(file):
             await self._hand_over(hop)
         elif self._post is None:
             self._learn(hop, Read("unreachable", f"redirects to {target}, which nobody here may ask"), None, None)
         else:
+            self._mail(file, hop)
+
+    def _mail(self, file: int, errand: Errand) -> None:
+        """Have another process run an errand; one of ours is waited for."""
+        assert self._post is not None, "an errand stays where there is nobody else"
+        if errand.asker < 0:
             patience_s = 2 * (self._settings.total_timeout + self._settings.park_after)
-            self._away[hop.authority, hop.kind] = (self._clock.monotonic() + patience_s, hop)
-            self._post.ask(file, hop)
+            self._away[errand.authority, errand.kind] = (self._clock.monotonic() + patience_s, errand)
+        self._post.ask(file, errand)
 
     async def send(self, errand: Errand) -> float:
         """See to it that one of our hosts is asked for a file, once; returns for how long that host is to be left alone."""
@@ -164,7 +190,15 @@ class Errands:
         """Put an errand on the desk of one of our hosts, unless that host is to be left alone for long."""
         target = host_of(errand.url)
         desk = await self._hosts.desk(target, partition_file(registered_domain(target)))
-        desk.errands.append(errand)
+        same = [
+            n
+            for n, one in enumerate(desk.errands)
+            if (one.authority, one.kind, one.url) == (errand.authority, errand.kind, errand.url)
+        ]
+        if same:  # its host has another owner by now: the answer goes there, and one is enough
+            desk.errands[same[0]] = errand
+        else:
+            desk.errands.append(errand)
         if desk.row.state == "parked" and desk.row.due.remaining(self._clock.wall()) > 0:
             await self.give_up(desk)
         else:
@@ -174,7 +208,9 @@ class Errands:
 
     def _learn(self, errand: Errand, answer: Read, request: Request | None, result: FetchResult | None) -> None:
         """A file was read, or could not be: the book, the host's pace and the store all hear of it."""
-        owner = self._hosts.desks[errand.for_host]
+        owner = self._hosts.desks.get(errand.for_host)
+        if owner is None:  # its file has left, and whoever owns it now asks again
+            return
         key, wall = (errand.authority, errand.kind), self._clock.wall()
         gap_s = pace_of(owner.row, limits(owner.row.host, self._settings, owner.row.ips)).gap_s
         pace = max(owner.row.due.wait_s, gap_s)
@@ -207,3 +243,13 @@ class Errands:
         rules = self._book.rules(row.authority)
         owner.row = host_with_crawl_delay(owner.row, rules.crawl_delay_s, self._settings, self._clock.wall())
         return tuple(sitemaps(rules.sitemaps, row.url)) if self._settings.sitemaps else ()
+
+
+def _file_of(errand: Errand) -> int:
+    """The partition file of the host that is to be asked."""
+    return partition_file(registered_domain(host_of(errand.url)))
+
+
+def _for_file(errand: Errand) -> int:
+    """The partition file of the host that waits for the answer."""
+    return partition_file(registered_domain(errand.for_host))

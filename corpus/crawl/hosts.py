@@ -7,17 +7,17 @@ without a desk is in the store; nothing here is durable.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from corpus.crawl import breaker
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.desk import HEADS, Desk
-from corpus.crawl.pace import PUBLIC_FLOOR_S, all_private, asked_for_s, limits, pace_of
 from corpus.crawl.ports import Ack, Clock, Due, FrontierStore, HostRow, QueuedUrl
 from corpus.crawl.priority import with_host
 from corpus.crawl.recrawl import Plan, plan
+from corpus.crawl.restart import Hold, rested
 from corpus.crawl.schedule import Schedule
 from corpus.crawl.settings import CrawlSettings, RecrawlSettings
 from corpus.crawl.yields import Yields
@@ -29,30 +29,6 @@ DESKS_MAX = 2_048
 """Hosts with a desk (about 2 kB each), unless six times the slots are more; the others are only known to the schedule."""
 InStore = Callable[..., Awaitable[Any]]
 """Runs a function in the store thread (or inline, in a simulation) and returns its result."""
-
-
-def restart_gap_s(row: HostRow, settings: CrawlSettings, *, clean: bool) -> float:
-    """How long after a start a host is left alone, beside what its stored clocks say.
-
-    After an orderly end those are exact, and only addresses have no clock in the store. After a crash the last contact
-    may have ended this very moment, unacknowledged, so its whole gap is waited for once more.
-    """
-    address = settings.ip_gap_s
-    if address < PUBLIC_FLOOR_S and not all_private(row.ips, settings):
-        address = PUBLIC_FLOOR_S
-    if clean:
-        return address
-    bounds = limits(row.host, settings, row.ips)
-    return max(row.pace_s, asked_for_s(pace_of(row, bounds), bounds, settings), bounds.start_s, address)
-
-
-def rested(row: HostRow, settings: CrawlSettings, wall: float) -> HostRow:
-    """The row of a host that was parked, once its time has come: it has been left alone, so it begins no slower than a
-    host that a run waits for. (Else one whose gap has grown past `park_after` would be parked again after every answer.)"""
-    if row.state != "parked" or row.due.remaining(wall) > 0:
-        return row
-    most = max(limits(row.host, settings, row.ips).start_s, settings.park_after / 2)
-    return replace(row, state="active", reason="", pace_s=min(row.pace_s, most))
 
 
 class Hosts:
@@ -70,46 +46,73 @@ class Hosts:
         self._yields = yields
         self.addresses = breaker.AddressBreakers(settings)
         self._desks_max = max(DESKS_MAX, 6 * settings.slots)
-        self._not_before = 0.0
-        self._quiet: dict[int, float] = {}
-        """Files that were taken over from somebody who died: until when (monotonic) none of their hosts is contacted."""
+        self._holds: dict[int, Hold] = {}
+        """How files were taken up whose hosts somebody may have contacted before."""
+        self.leaving: frozenset[int] = frozenset()
+        """Files whose hosts get no new visits, because they are about to be another process's."""
         self._domain_pages: dict[str, int] = {}
 
-    async def load(self, *, fresh: bool, revisit: bool, quiet: Mapping[int, float] | None = None) -> None:
-        """Line up every host with something to ask for. `fresh`: nobody ever contacted anything from this folder.
+    async def load(
+        self, *, fresh: bool, revisit: bool, quiet: Mapping[int, float] | None = None, files: Collection[int] | None = None
+    ) -> None:
+        """Line up every host of these files (all that are ours) with something to ask for. `fresh`: nobody ever contacted any of them.
 
         `revisit`: visited URLs that have fallen due get back in line first. `quiet`: by file, the monotonic time up to which a
         former owner's last contacts may still run; every gap begins then.
         """
         wall = self._clock.wall()
-        clean = await self._in_store(self._wake, wall, revisit)
+        stores = {number: self._files[number] for number in sorted(self._files if files is None else files)}
+        self.leaving -= stores.keys()
+        clean = await self._in_store(self._wake, stores, wall, revisit)
         await self.replan()
         now = self._clock.monotonic()
         if not fresh:
-            self._not_before = now + restart_gap_s(HostRow("", ""), self._settings, clean=clean)
-            self._quiet = {file: until for file, until in (quiet or {}).items() if until > now}
+            begins = {number: max(now, (quiet or {}).get(number, now)) for number in stores}
+            self._holds |= {number: Hold(begins[number], clean[number] and begins[number] == now) for number in stores}
         silent: list[HostRow] = []
-        for file, store in sorted(self._files.items()):  # one file's rows at a time: there may be many
+        for number, store in stores.items():  # one file's rows at a time: there may be many
             rows = await self._in_store(store.hosts)
             silent += [row for row in rows if row.failures]
             for row in rows:
-                self._take_up(rested(row, self._settings, wall), file, now, wall, fresh=fresh, clean=clean)
+                row = rested(row, self._settings, wall)
+                if len(self.desks) < self._desks_max:
+                    self.desks[row.host] = self._desk(row, number)
+                self._line_up(row, number)
         self.addresses.restore(silent, now, wall)
 
-    def _take_up(self, row: HostRow, file: int, now: float, wall: float, *, fresh: bool, clean: bool) -> None:
-        if len(self.desks) < self._desks_max:
-            self.desks[row.host] = self._desk(row, file)
-        begins = max(now, self._quiet.get(file, now))
-        hold = 0.0 if fresh else begins + restart_gap_s(row, self._settings, clean=clean)
-        lifted = replace(row, front=with_host(row.front, row.linking, row.quality))
-        self.schedule.add(lifted, now, wall, not_before=hold)
-
-    def _wake(self, wall: float, revisit: bool) -> bool:
-        """In the store thread: whatever is due gets back in line. Returns whether every file was closed in order."""
-        self._revived(wall)
-        for store in self._files.values():
+    def _wake(self, stores: Mapping[int, FrontierStore], wall: float, revisit: bool) -> dict[int, bool]:
+        """In the store thread: whatever is due gets back in line. Returns which files were closed in order."""
+        self._revived(stores, wall)
+        for store in stores.values():
             store.wake(wall, revisit=revisit)
-        return all(store.was_clean() for store in self._files.values())
+        return {number: store.was_clean() for number, store in stores.items()}
+
+    # ---- files that leave
+
+    def owns(self, file: int) -> bool:
+        """Whether hosts of this partition file are ours to visit, now and for as long as can be seen."""
+        return file in self._files and file not in self.leaving
+
+    async def let_go(self, files: Collection[int]) -> None:
+        """Nobody of these files gets a new visit; visits under way go on."""
+        going = frozenset(files) - self.leaving
+        self.leaving |= going
+        names = await self._in_store(lambda: [row.host for number in going for row in self._files[number].hosts()])
+        self._out_of_line(names)
+        self._out_of_line(desk.row.host for desk in self.desks.values() if desk.file in going)
+
+    def _out_of_line(self, hosts: Iterable[str]) -> None:
+        for host in hosts:
+            self.schedule.remove(host)
+
+    def forget(self, files: Collection[int]) -> None:
+        """Files that leave, when nothing of them is under way and all that was known of their hosts is stored."""
+        for desk in [desk for desk in self.desks.values() if desk.file in files]:
+            self._book.forget(desk.authorities)
+            del self.desks[desk.row.host]
+        for domain in [domain for domain in self._domain_pages if partition_file(domain) in files]:
+            del self._domain_pages[domain]
+        self._holds = {number: hold for number, hold in self._holds.items() if number not in files}
 
     async def retire(self, desk: Desk) -> None:
         """A host that has kept failing is given up: what waits there is excluded, and it is not asked again for long."""
@@ -122,15 +125,15 @@ class Hosts:
 
     async def revive(self) -> None:
         """Retired hosts whose time is over get their probe."""
-        for host, file in (await self._in_store(self._revived, self._clock.wall())).items():
+        for host, file in (await self._in_store(self._revived, self._files, self._clock.wall())).items():
             desk = self.desks.pop(host, None)
             if desk is None or desk.at_rest:
                 await self.activate(host, file)
 
-    def _revived(self, wall: float) -> dict[str, int]:
+    def _revived(self, stores: Mapping[int, FrontierStore], wall: float) -> dict[str, int]:
         """In the store thread: retired hosts back in line where their time is over, and kept out of it where it is not."""
         awake = {}
-        for number, store in self._files.items():
+        for number, store in stores.items():
             for row in store.retired():
                 back = breaker.revived(row, wall)
                 if back is None:
@@ -146,6 +149,8 @@ class Hosts:
 
     async def activate(self, host: str, file: int) -> None:
         """A host has something to ask for: make sure it is in line. (It gets a desk when it is visited, if there are many.)"""
+        if not self.owns(file):
+            return
         if host in self.desks or len(self.desks) < self._desks_max:
             self.line_up(await self.desk(host, file))
             return
@@ -153,11 +158,16 @@ class Hosts:
         if host in self.desks or row is None:
             self.line_up(await self.desk(host, file))
         else:
-            self._line_up(row)
+            self._line_up(row, file)
 
-    async def visited(self, host: str) -> Desk:
-        """The desk of a host that is to be visited now; it is not cleared away before the visit has begun."""
-        desk = await self.desk(host, partition_file(registered_domain(host)))
+    async def visited(self, host: str) -> Desk | None:
+        """The desk of a host that is to be visited now; it is not cleared away before the visit has begun. None: it is not ours."""
+        file = partition_file(registered_domain(host))
+        if not self.owns(file):
+            self.schedule.skip(host, self._clock.monotonic())
+            self.schedule.remove(host)
+            return None
+        desk = await self.desk(host, file)
         desk.visits += 1
         return desk
 
@@ -182,9 +192,6 @@ class Hosts:
             if desk is None:
                 desk = self.desks[host] = self._desk(row or HostRow(host, registered_domain(host)), file)
         return desk
-
-    def owns(self, file: int) -> bool:
-        return file in self._files
 
     def _desk(self, row: HostRow, file: int) -> Desk:
         if self._settings.max_pages_per_domain is not None:
@@ -217,15 +224,15 @@ class Hosts:
 
     def line_up(self, desk: Desk) -> None:
         desk.idle = False
-        self._line_up(desk.row)
+        self._line_up(desk.row, desk.file)
 
-    def _line_up(self, row: HostRow) -> None:
+    def _line_up(self, row: HostRow, file: int) -> None:
+        if not self.owns(file):
+            return
         row = replace(row, front=with_host(row.front, row.linking, row.quality))
-        quiet = self._quiet.get(partition_file(row.domain)) if self._quiet else None
-        hold = (
-            self._not_before if quiet is None else max(self._not_before, quiet + restart_gap_s(row, self._settings, clean=False))
-        )
-        self.schedule.add(row, self._clock.monotonic(), self._clock.wall(), not_before=hold)
+        hold = self._holds.get(file)
+        not_before = 0.0 if hold is None else hold.until(row, self._settings)
+        self.schedule.add(row, self._clock.monotonic(), self._clock.wall(), not_before=not_before)
 
     def due_again(self, host: str) -> None:
         """Pages of this host may be due for another visit."""
@@ -264,7 +271,8 @@ class Hosts:
         now, wall = self._clock.monotonic(), self._clock.wall()
         wait_s = max(wait_s, desk.row.due.remaining(wall))
         desk.row = replace(desk.row, state="parked", reason=reason, due=Due(wall, wait_s))
-        self.schedule.park(desk.row.host, now + wait_s)
+        if self.owns(desk.file):
+            self.schedule.park(desk.row.host, now + wait_s)
 
     async def heads(self, desk: Desk) -> None:
         """Read the next URLs of a host; on the first visit also what is known of its authority files."""

@@ -7,7 +7,7 @@ on the way. Whatever the web does ends as a settlement; only our own defects rai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from corpus.crawl import breaker
 from corpus.crawl.answers import Answers, Conclusion, Undecided
@@ -16,12 +16,13 @@ from corpus.crawl.contact import Asked, Contacts, Counts, NotNow, Unresolved
 from corpus.crawl.desk import Desk, Errand
 from corpus.crawl.discover import Known
 from corpus.crawl.errands import Errands
-from corpus.crawl.hosts import Hosts, rested
+from corpus.crawl.hosts import Hosts
 from corpus.crawl.judge import Judge, Spent, Starving, VisitTools, is_new_page
 from corpus.crawl.licences import decide_waiting
 from corpus.crawl.pace import limits, pace_of
 from corpus.crawl.ports import Ack, QueuedUrl, Settled
 from corpus.crawl.quota import Quota
+from corpus.crawl.restart import rested
 from corpus.crawl.settle import REFUSING
 from corpus.crawl.settlement import Settlement, given_up
 from corpus.crawl.slow import rest_s
@@ -81,6 +82,21 @@ class Visitor:
         authorities = desk.authorities
         if self._hosts.left(desk):
             self.errands.forget(authorities)
+
+    def let_go(self, files: Collection[int]) -> None:
+        """These partition files leave and nobody of them is visited any more: what is still in hand of them stays in line there."""
+        self.errands.let_go(files)
+        self.starving = {host: file for host, file in self.starving.items() if file not in files}
+        self.put_down(files)
+
+    def put_down(self, files: Collection[int]) -> None:
+        """Pages in hand that wait for licence documents stay in line; that their hosts were asked is told all the same."""
+        for desk in self._hosts.desks.values():
+            if desk.undecided and desk.file in files:
+                for page in desk.undecided:
+                    self._done(page.contact, stored=False)
+                desk.undecided.clear()
+                self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
 
     # ---- before the request
 
@@ -277,6 +293,9 @@ class Visitor:
                     await self._contacts.finish(desk, asked)
                     if await self._retire(desk):
                         self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
+        except asyncio.CancelledError:
+            desk.errands.appendleft(errand)  # whoever waits for it must hear of it all the same
+            raise
         finally:
             desk.asking.discard((errand.authority, errand.kind))
 

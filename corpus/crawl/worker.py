@@ -8,7 +8,7 @@ only keeps them supplied and never blocks on a disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from corpus.crawl.desk import Desk, Errand
 from corpus.crawl.gauges import Gauges
 from corpus.crawl.hosts import Hosts, InStore
 from corpus.crawl.judge import VisitTools
+from corpus.crawl.moves import Moves, Porter
 from corpus.crawl.ports import Clock, FrontierStore, Request
 from corpus.crawl.quota import Quota
 from corpus.crawl.settings import CrawlSettings
@@ -59,6 +60,10 @@ class Progress:
     bytes_body: int = 0
     parked: dict[str, int] = field(default_factory=dict)
     facts: dict[str, int] = field(default_factory=dict)
+    files: tuple[int, ...] = ()
+    """Partition files that all of this is said of."""
+    moved: int = 0
+    """The last order to own other files that is over."""
     gauges: dict[str, Any] = field(default_factory=dict)
     """For a person (`crawl.gauges`); nothing is decided by it."""
 
@@ -79,8 +84,10 @@ class Worker:
         quota: int | None = None,
         fresh: bool = False,
         quiet: Mapping[int, float] | None = None,
+        porter: Porter | None = None,
     ) -> None:
-        """`quota`: new pages this process may store; `fresh`: nobody ever contacted anything from this folder; `quiet`: `Hosts.load`."""
+        """`quota`: new pages this process may store; `fresh`: nobody ever contacted anything from this folder; `quiet`: `Hosts.load`;
+        `porter`: whoever changes what is in `files`, where they may change."""
         self._settings, self._files, self._committer, self._tools, self._clock = settings, files, committer, tools, clock
         self._in_store, self._tell, self._fresh, self._left_alone = in_store, tell, fresh, quiet
         self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router.yields, tools.recrawl)
@@ -89,16 +96,27 @@ class Worker:
         self._loaded = asyncio.Event()
         self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring, committer.knows)
+        self._moves = Moves(
+            files,
+            self._hosts,
+            self._visitor,
+            clock,
+            self._patiently,
+            partial(self._flush, seal=True),
+            porter,
+            settings.total_timeout,
+        )
         self._pending: list[Settlement] = []
         self._waiting = 0
-        self._visits: set[asyncio.Task[None]] = set()
+        self._visits: dict[asyncio.Task[None], str] = {}
+        """Visits under way, and their hosts."""
         self._draining = self._over = self._given_up = False
         self._failure: BaseException | None = None
         self._last = Committed()
         self._quiet = False
         self._planned = clock.monotonic()
         self._known_pending: tuple[int, dict[str, int]] | None = None
-        self.progress = Progress()
+        self.progress = Progress(files=tuple(sorted(files)))
         self.turns = 0
         """How often the loop went round: bounded by the work, or it spins."""
 
@@ -127,6 +145,11 @@ class Worker:
     def deal(self, quota: int) -> None:
         """A new share of the crawl's page budget."""
         self._quota.deal(quota)
+        self._flush_bell.ring()
+
+    def own(self, number: int, files: Collection[int]) -> None:
+        """From now on these partition files; `Progress.moved` says when this order is over."""
+        self._moves.order(number, files)
         self._flush_bell.ring()
 
     async def readmitted(self, hosts: Mapping[str, int]) -> None:
@@ -158,8 +181,7 @@ class Worker:
     async def run(self) -> None:
         """Visit until told to end. An error of ours in a visit or a commit ends the process with that error."""
         await self._hosts.graded(await self._in_store(self._tools.qualities))
-        revisit = self._tools.recrawl is not None and self._tools.only is None
-        await self._hosts.load(fresh=self._fresh, revisit=revisit, quiet=self._left_alone)
+        await self._hosts.load(fresh=self._fresh, revisit=self._revisits, quiet=self._left_alone)
         self._loaded.set()
         flusher = asyncio.create_task(self._flush_forever())
         try:
@@ -170,6 +192,7 @@ class Worker:
         except BaseException:
             flusher.cancel()
             raise
+        self._visitor.put_down(self._files)
         self._over = True
         self._flush_bell.ring()
         await flusher
@@ -185,14 +208,16 @@ class Worker:
             if desk is not None:
                 desk.visits += 1
             visit = asyncio.create_task(self._visit(host, desk))
-            self._visits.add(visit)
+            self._visits[visit] = host
             visit.add_done_callback(self._visited)
 
     async def _visit(self, host: str, desk: Desk | None) -> None:
-        await self._visitor.visit(desk or await self._hosts.visited(host))
+        desk = desk or await self._hosts.visited(host)
+        if desk is not None:
+            await self._visitor.visit(desk)
 
     def _visited(self, visit: asyncio.Task[None]) -> None:
-        self._visits.discard(visit)
+        del self._visits[visit]
         error = None if visit.cancelled() else visit.exception()
         if error is not None:
             self._failure = error
@@ -239,12 +264,21 @@ class Worker:
             await self._flush_bell.wait(GROUP_S)
             over = self._over
             await self._flush()
+            if self._moves.under_way and not self._draining:
+                await self._moves.step(self._visits, revisit=self._revisits)
+                await self._moved()
 
-    async def _flush(self) -> None:
+    async def _moved(self) -> None:
+        """What is reported next is said of the files that are ours by now."""
+        if not self._moves.under_way:
+            self._known_pending = None
+            await self._flush()
+
+    async def _flush(self, *, seal: bool = False) -> None:
         batch, self._pending, self._waiting = self._pending, [], 0
         self._bell.ring()
         rest = self._last.held > 0 and not batch and self._nothing_moves()
-        self._last = await self._patiently(self._committer.commit, batch, seal=rest)
+        self._last = await self._patiently(self._committer.commit, batch, seal=rest or seal)
         woken = await self._patiently(self._wake, self._clock.wall())
         for settlement in self._last.durable:
             self._durable(settlement)
@@ -293,9 +327,13 @@ class Worker:
                 self.progress.stalled, self.progress.full = "", False
                 return result
 
+    @property
+    def _revisits(self) -> bool:
+        return self._tools.recrawl is not None and self._tools.only is None
+
     def _wake(self, wall: float) -> dict[str, int]:
         """In the store thread: whatever has waited long enough."""
-        revisit = self._settings.until == "forever" and self._tools.recrawl is not None and self._tools.only is None
+        revisit = self._settings.until == "forever" and self._revisits
         return {host: number for number, store in self._files.items() for host in store.wake(wall, revisit=revisit)}
 
     def _durable(self, settlement: Settlement) -> None:
@@ -321,7 +359,9 @@ class Worker:
         p.pages, p.requests, p.policy_requests = counts.pages, counts.requests, counts.policy_requests
         p.bytes_wire, p.bytes_body, p.new_pages = counts.bytes_wire, counts.bytes_body, self._quota.stored
         p.starving = bool(self._visitor.starving)
-        p.idle, p.sent, p.applied = nothing and not waiting, self._last.sent, self._last.applied
+        p.idle = nothing and not waiting and not self._moves.under_way
+        p.sent, p.applied = self._last.sent, self._last.applied
+        p.files, p.moved = tuple(sorted(self._files)), self._moves.done
         p.facts = {"active": stats.active, "waiting": stats.sleeping + stats.waiting, "parked_hosts": stats.parked}
         now, wall = self._clock.monotonic(), self._clock.wall()
         p.gauges = self._gauges.document(self._hosts.desks.values(), stats.in_flight, now, wall)

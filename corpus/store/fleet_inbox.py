@@ -66,7 +66,9 @@ class PostgresInbox:
             self._con.execute(cast(Any, f"DELETE FROM {PARENT}.inbox WHERE {_KEY}"), _key(name))
 
     def take_in(self, old: ObjectInbox, files: Sequence[int]) -> None:
-        """Batches that an earlier run left as files of this machine: published here, and only then dropped there."""
+        """For files that become ours: batches that an earlier run left as files of this machine are published here, and only then dropped
+        there. What was seen of these inboxes before is void: another owner of their senders may have written to them since."""
+        self._asked, self._quiet = set(), {}
         for dst in files:
             for name in old.waiting(dst):
                 src, rows = old.read(name)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from corpus.crawl.ports import Ack, OutboxRow, QueuedUrl, Tally
 from corpus.crawl.seen import RecentSeen
-from corpus.errors import NewerSchema, StoreError
+from corpus.errors import Locked, NewerSchema, StoreError
 from corpus.store import frontier_pg_schema as pg
 from corpus.store.frontier_batch import Changes
 from corpus.store.frontier_filter import OwnerFilter
@@ -102,7 +102,7 @@ class PostgresFrontier(SqliteFrontier):
         ends = time.monotonic() + (self._lease.wait_s if self._lease else 0.0)
         while (holder := self._try_claim(owner)) is not None:
             if time.monotonic() > ends:
-                raise StoreError(f"{holder} owns this file", self._where, "stop it there, or wait until its lease has ended")
+                raise Locked(f"{holder} owns this file", self._where, "stop it there, or wait until its lease has ended")
             time.sleep(_POLL_S)
         self._idle = Idle()
         if self._filter is not None:

@@ -43,7 +43,7 @@ def _at(url: str, port: str) -> str:
 
 
 def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, demo_corpus: DemoCorpus, tmp_path: Path) -> None:
-    """Both own half, each what is near to its region; a pause holds both; one is told to go and hands over; the other ends the crawl; every URL is what a single
+    """The second one takes half from the first, which goes on meanwhile, each what is near to its region; a pause holds both until they have; one is told to go and hands over; the other ends the crawl; every URL is what a single
     machine makes of it, and the archive says where each page was fetched. Meanwhile what needs all files to itself is refused."""
     with serving() as served:
         path = tmp_path / "corpus"
@@ -57,14 +57,20 @@ def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, de
         for region, far in (("north-1", range(8, 16)), ("south-1", range(8))):
             known_ways(fleet.dsn, region, far)
         with fleet:
-            leaver, stays = fleet.start("--region", "north-1"), fleet.start("--region", "south-1")
-            fleet.until(lambda: len(set(fleet.owned().values())) == 2 and len(fleet.owned()) == 16, "nobody shares")
-            region = {member.id: member.region for member in fleet.there()}
-            assert {file: region[owner] for file, owner in fleet.owned().items()} == {
-                file: "north-1" if file < 8 else "south-1" for file in range(16)
-            }
+            leaver = fleet.start("--region", "north-1")
+            fleet.until(lambda: len(fleet.owned()) == 16, "nobody begins")
             project = open_project(load_config(path / "corpus.toml", environment={}))
             pause(project)
+            stays = fleet.start("--region", "south-1")
+            half = {file: "north-1" if file < 8 else "south-1" for file in range(16)}
+
+            def shared() -> bool:
+                region = {member.id: member.region for member in fleet.there()}
+                return {file: region[owner] for file, owner in fleet.owned().items()} == half
+
+            fleet.until(shared, "nobody shares")
+            assert "moving files" in leaver.said()
+            assert "life=2" not in leaver.said(), "files left it, and it went on with the others"
             facts = {fact["name"]: fact["value"] for fact in status(project)["facts"]}
             assert facts["fleet"].startswith("2 workers")
             assert "8 partition files" in facts["worker 100"]
@@ -76,6 +82,7 @@ def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, de
             leaver.signal(signal.SIGTERM, group=False)
             assert leaver.end() == 130, leaver.said()
             assert stays.end() == 0, stays.said()
+            assert "life=2" not in stays.said(), "files came to it, and it went on with what it had"
         port = next(iter(served.origins.values())).rpartition(":")[2]
     assert fleet.urls() == states_of(demo_corpus.folder, port)
     checked = corpus_cli("verify", "-c", path / "corpus.toml", "--json").json

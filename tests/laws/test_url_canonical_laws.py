@@ -81,7 +81,14 @@ def one_by_one(hrefs: list[str], base: str) -> list[tuple[str, str]]:
     "http://a.example/p/q/r?s#t",
 )
 @example(
-    ["http://a.example", "http://a.example/", "http://a.example:80/x", "http://a.example.org/x", "http://a.example@b/", "http://a.examples/x"],
+    [
+        "http://a.example",
+        "http://a.example/",
+        "http://a.example:80/x",
+        "http://a.example.org/x",
+        "http://a.example@b/",
+        "http://a.examples/x",
+    ],
     "http://a.example/p/q",
 )
 def test_ordinary_links_lead_where_the_parser_says(hrefs: list[str], base: str) -> None:

@@ -15,7 +15,7 @@ from corpus.crawl.settlement import Committed, Settlement
 from corpus.errors import StoreError
 from corpus.testing.web import Robots, SimHost, SimWeb, Trait, address_of, plain_hosts, zoo
 from tests.sim.crawl_kit import Crawl, settings
-from tests.sim.crawl_webs import check_funnel, check_manners
+from tests.sim.crawl_webs import Web, check_funnel, check_manners, reply
 
 SLOTS = 8
 
@@ -221,3 +221,16 @@ def test_what_waits_for_a_commit_is_bounded_by_bytes(monkeypatch: pytest.MonkeyP
     bounded, same = crawl(3.0)
     assert same == pages
     assert bounded <= patient // 8 + SLOTS * max(largest) < slow
+
+
+def test_a_page_that_waits_for_a_licence_document_has_started_its_hosts_clock() -> None:
+    """A crawl that is drained while a page waits for its licence: the page stays in line, and the next run waits the whole gap."""
+    licence = ("Link", '</l.xml>; rel="license"; type="application/rsl+xml"')
+    rsl = b'<rsl xmlns="https://rslstandard.org/rsl"><content url="*"><license/></content></rsl>'
+    site = {"/robots.txt": reply(404), "/": reply(200, licence), "/l.xml": reply(200, body=rsl)}
+    crawl = Crawl(Web({"law.test": site}), settings(delay=20.0, delay_start=20.0, ip_delay=0.0))
+    crawl.run(stop_after_s=90.0)
+    assert [contact.target for contact in crawl.log][-1] == "/", "the first run ends between the page and its licence"
+    crawl.run()
+    check_manners(crawl)
+    assert crawl.tally()["fetched", ""] == 1

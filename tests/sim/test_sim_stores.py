@@ -12,7 +12,7 @@ from corpus.testing.web import SimHost, SimWeb, Trait, address_of, plain_hosts
 from corpus.url.host import registered_domain
 from corpus.url.partition import partition_file
 from tests.sim.crawl_kit import Crawl, settings
-from tests.sim.crawl_webs import check_funnel, check_manners
+from tests.sim.crawl_webs import Web, check_funnel, check_manners, page
 
 
 def web() -> SimWeb:
@@ -147,3 +147,18 @@ def test_hosts_of_a_lost_owner_rest(plain: Crawl) -> None:
     assert min(at for rests, at in asked if not rests) < 60.0
     assert states(crawl) == states(plain)
     check_manners(crawl)
+
+
+def test_a_host_first_seen_in_the_quiet_time_of_its_file_waits_too() -> None:
+    """The dead owner may have asked it without a word of that being kept; it makes no difference that an owner in between ended in order."""
+    crawl = Crawl(
+        Web({"near.test": {"/": page("http://distant.test/")}, "distant.test": {"/": page()}}), settings(scope={"any": True})
+    )
+    crawl.run(seeds=[])
+    until = crawl.clock.monotonic() + 60.0
+    crawl.quiet = {partition_file("distant.test"): until}
+    crawl.run(seeds=["http://near.test/"])
+    first = min(contact.arrived for contact in crawl.asked("distant.test"))
+    assert first >= until + crawl.config.delay_start
+    assert max(contact.ended for contact in crawl.asked("near.test")) < until
+    assert crawl.tally()["fetched", ""] == 2

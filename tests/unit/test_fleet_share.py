@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from corpus.app.fleet_share import ALL, Change, Quiet, change, share, share_of
+from corpus.app.fleet_share import ALL, FEW, Change, Quiet, change, share, share_of
 from corpus.store.fleet_members import Beat, Member, RunRow
 
 ME, OTHER = 100, 101
@@ -33,20 +33,17 @@ def test_shares_are_whole_and_equal() -> None:
         assert max(map(len, owned)) - min(map(len, owned)) <= 1
 
 
-def test_a_member_takes_what_is_free_and_waits_for_what_is_not() -> None:
-    """Free: never leased, ended, or its own. What another holds is waited for; without patience it begins with the rest."""
+def test_a_member_begins_with_all_that_is_free() -> None:
+    """Free: never leased, ended, or its own. What another holds comes later; with nothing free it waits."""
     mine = share(ME, [ME, OTHER])
-    alone = beat(member(ME))
-    assert change(alone, ME, frozenset(), "member 100", patient=True) == Change(ALL, restart=False)
+    assert change(beat(member(ME)), ME, frozenset(), "member 100") == Change(ALL)
     held = {file: ("member 101", file == min(mine)) for file in ALL}
     both = beat(member(ME), member(OTHER), leases=held)
-    assert change(both, ME, frozenset(), "member 100", patient=True) is None
-    rest = tuple(sorted(mine - {min(mine)}))
-    assert change(both, ME, frozenset(), "member 100", patient=False) == Change(rest, restart=False)
+    assert change(both, ME, frozenset(), "member 100") == Change(tuple(sorted(mine - {min(mine)})))
+    none = beat(member(ME), member(OTHER), leases=dict.fromkeys(ALL, ("member 101", True)))
+    assert change(none, ME, frozenset(), "member 100") is None
     own = dict.fromkeys(ALL, ("member 100", True))
-    assert change(beat(member(ME), member(OTHER), leases=own), ME, frozenset(), "member 100", patient=True) == Change(
-        tuple(sorted(mine)), restart=False
-    )
+    assert change(beat(member(ME), member(OTHER), leases=own), ME, frozenset(), "member 100") == Change(tuple(sorted(mine)))
 
 
 def test_a_region_that_is_far_from_a_file_does_not_get_it_while_others_have_room() -> None:
@@ -60,16 +57,29 @@ def test_a_region_that_is_far_from_a_file_does_not_get_it_while_others_have_room
     assert share_of(elsewhere, ME) == share(ME, (ME, OTHER))
 
 
-def test_a_member_lets_go_of_what_is_no_longer_its_share() -> None:
-    """When somebody joins, the surplus goes and the rest stays; lost and draining members have no share; nothing to do is None."""
+def test_a_member_moves_towards_its_share_a_few_files_at_a_time() -> None:
+    """When somebody joins, the surplus goes in steps and the rest stays; what is free comes in steps; nothing to do is None."""
     mine = share(ME, [ME, OTHER])
     joined = beat(member(ME, ALL), member(OTHER))
-    assert change(joined, ME, frozenset(ALL), "member 100", patient=True) == Change(tuple(sorted(mine)), restart=True)
-    for gone in (member(OTHER, state="draining"), member(OTHER, alive=False), member(OTHER, state="lost")):
-        assert change(beat(member(ME, ALL), gone), ME, frozenset(ALL), "member 100", patient=True) is None
-    assert change(joined, ME, mine, "member 100", patient=True) is None
+    owned, steps = frozenset(ALL), 0
+    while (due := change(joined, ME, owned, "member 100")) is not None:
+        assert mine <= set(due.files) < owned
+        assert len(owned - set(due.files)) <= FEW
+        owned, steps = frozenset(due.files), steps + 1
+    assert (owned, steps) == (mine, 2)
     more = beat(member(ME, tuple(mine)), member(OTHER, state="left"))
-    assert change(more, ME, mine, "member 100", patient=True) == Change(ALL, restart=True)
+    while (due := change(more, ME, owned, "member 100")) is not None:
+        assert owned < set(due.files)
+        assert len(set(due.files) - owned) <= FEW
+        owned, steps = frozenset(due.files), steps + 1
+    assert (owned, steps) == (frozenset(ALL), 4)
+
+
+def test_who_has_no_share_lets_everything_go() -> None:
+    """A member that leaves has no share, whether it says so or is silent; the last step owns nothing."""
+    for gone in (member(OTHER, state="draining"), member(OTHER, alive=False), member(OTHER, state="lost")):
+        assert change(beat(member(ME, ALL), gone), ME, frozenset(ALL), "member 100") is None
+        assert change(beat(member(ME, ALL), gone), OTHER, frozenset({3}), "member 101") == Change(())
 
 
 def test_the_end_is_seen_twice() -> None:
@@ -109,3 +119,11 @@ def test_a_new_process_or_new_links_begin_the_looks_anew() -> None:
         assert not quiet.look(beat(second, now=60.0))
         assert not quiet.look(beat(second, now=61.0))
         assert quiet.look(beat(replace(second, report={**second.report, "heard": 61.0}), now=62.0))
+
+
+def test_a_file_that_moved_begins_the_looks_anew() -> None:
+    """Who owned it may have said that it rests before the new owner had looked at it."""
+    quiet = Quiet()
+    for at, mine in ((10.0, 8), (60.0, 9), (61.0, 9)):
+        assert not quiet.look(beat(member(ME, ALL[:mine], heard=at - 2), member(OTHER, ALL[mine:], heard=at - 2), now=at))
+    assert quiet.look(beat(member(ME, ALL[:9], heard=61.5), member(OTHER, ALL[9:], heard=60.5), now=62.0))

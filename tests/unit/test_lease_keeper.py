@@ -84,7 +84,7 @@ def test_requests_wait_from_half_a_lease_on_until_every_file_is_renewed() -> Non
 
     async def main() -> None:
         clock = Hand()
-        stores, web = [Store(clock), Store(clock)], Web(clock)
+        stores, web = {0: Store(clock), 1: Store(clock)}, Web(clock)
         keeper = LeaseKeeper(web, stores, LEASE_S, clock)  # type: ignore[arg-type]
         await _turn(clock, 10.0)
         stores[1].renew()
@@ -113,7 +113,7 @@ def test_leases_are_renewed_every_quarter_and_a_lost_one_ends_the_process() -> N
     async def main() -> None:
         clock, failed = Hand(), list[BaseException]()
         store = Store(clock)
-        keeper = LeaseKeeper(Web(clock), [store], LEASE_S, clock)  # type: ignore[list-item]
+        keeper = LeaseKeeper(Web(clock), {0: store}, LEASE_S, clock)  # type: ignore[dict-item]
 
         async def in_store(call: Any) -> None:
             call()

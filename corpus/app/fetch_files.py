@@ -1,0 +1,87 @@
+"""The partition files of a fetch process: locked on this machine, opened, claimed, and given back one by one or all at the end.
+
+Everything here runs in the store thread; `own` is what both threads read. In a fleet files come and go (`crawl.moves`), and what
+is free is taken at once: whoever comes too late for a file is told to try again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from corpus.app.frontier_files import frontier_path, open_file
+from corpus.app.project import Project
+from corpus.app.seat import FRESH_SEAT, let_go, quiet_files
+from corpus.crawl.moves import Arrival
+from corpus.crawl.own_files import OwnFiles
+from corpus.crawl.ports import FrontierStore
+from corpus.crawl.seen import RecentSeen
+from corpus.errors import Locked
+from corpus.store.locks import PartitionLock
+
+LOCK_WAIT_S = 10.0
+Came = Callable[[dict[int, FrontierStore]], None]
+
+
+class FetchFiles:
+    """`own`: stores by file; `epochs`: by file, also of those that have left. A `moves.Porter`."""
+
+    def __init__(self, project: Project, owner: str, came: Came) -> None:
+        """`came`: what is to be done with files that were claimed, before they count as ours."""
+        self._project, self._owner, self._came = project, owner, came
+        self._locks: dict[int, PartitionLock] = {}
+        self._opened: dict[int, FrontierStore] = {}
+        """Claimed, and not ours yet."""
+        self._recent = RecentSeen()
+        self.own, self.epochs = OwnFiles(), dict[int, int]()
+
+    def start(self, files: Collection[int]) -> None:
+        """What a process begins with: former owners are waited for. Raises Locked, StoreError."""
+        for number in files:
+            self._open(number, patient=True)
+        self._take_in()
+
+    def take_up(self, files: Collection[int]) -> Arrival:
+        for number in sorted(set(files) - self.own.keys() - self._opened.keys()):
+            with suppress(Locked):  # another owner was quicker; whoever deals out files looks again
+                self._open(number, patient=False)
+        self._take_in()
+        came = frozenset(set(files) & self.own.keys())
+        fresh = frozenset(number for number in came if self.epochs[number] <= FRESH_SEAT)
+        return Arrival(came, fresh, quiet_files({number: self.own[number] for number in came}))
+
+    def hand_over(self, files: Collection[int]) -> None:
+        for number in sorted(set(files) & self.own.keys()):
+            try:
+                self.own.go(number).close(clean=True)
+            finally:
+                self._locks.pop(number).release()
+
+    def close(self, *, clean: bool, free: bool) -> None:
+        """All of them; `free` ends the leases of files that are not left in order."""
+        for store in (*self.own.values(), *self._opened.values()):
+            if free and not clean:
+                let_go(store)
+            store.close(clean=clean)
+        for lock in self._locks.values():
+            lock.release()
+
+    def _open(self, number: int, *, patient: bool) -> None:
+        layout = self._project.layout
+        lock = PartitionLock(frontier_path(layout, number).with_suffix(".lock"))
+        lock.acquire(LOCK_WAIT_S if patient else 0.0)
+        store: FrontierStore | None = None
+        try:
+            store = open_file(layout, number, self._recent, settings=self._project.config.crawl, patient=patient)
+            self.epochs[number] = store.claim(self._owner)
+        except BaseException:
+            if store is not None:
+                store.close(clean=False)
+            lock.release()
+            raise
+        self._locks[number], self._opened[number] = lock, store
+
+    def _take_in(self) -> None:
+        self._came(self._opened)
+        self.own.come(self._opened)
+        self._opened = {}
