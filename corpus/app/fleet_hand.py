@@ -69,12 +69,13 @@ class Hand:
 
     def own(self, files: tuple[int, ...], seeds: tuple[int, ...]) -> None:
         """Let go of all other files, and take these as far as they are free; `seeds`: those whose seeds nobody has planted."""
+        if files != self._meant:  # what could not be had is asked for again and again, and said once
+            self._report(
+                "moving files",
+                let_go=",".join(str(file) for file in self.files if file not in files),
+                take=",".join(str(file) for file in files if file not in self.files),
+            )
         self._told, self._meant = self._told + 1, files
-        self._report(
-            "moving files",
-            let_go=",".join(str(file) for file in self.files if file not in files),
-            take=",".join(str(file) for file in files if file not in self.files),
-        )
         self.send(("own", self._told, files, seeds))
 
     def drain(self, why: str) -> None:

@@ -45,7 +45,7 @@ def crawled(database: Postgres, workers: int, hosts: int, pages: int) -> dict[st
         stored = fleet.pages()
         return {
             "bench": "fleet", "workers": workers, "pages": stored, "cpu_s": round(used, 2), "server_cpu_s": round(database.cpu_s() - at, 2),
-            "lives": sum(worker.said().count("files owned") for worker in started),
+            "moves": sum(worker.said().count("moving files") for worker in started),
         }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from corpus.errors import ServerGone
+from corpus.errors import Locked, ServerGone
 from tests.postgres_kit import Postgres
 
 pytest.importorskip("psycopg")
@@ -110,3 +110,24 @@ def test_a_question_that_is_never_answered_can_be_ended(postgres_server: Postgre
     fresh = dial(postgres_server.dsn(), None)
     assert fresh.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("30s",)
     fresh.close()
+
+
+def test_a_claim_that_has_no_patience_waits_for_no_open_transaction(postgres_server: Postgres) -> None:
+    """A dead machine's transaction may stand open on the server for half a minute: whoever has other files to see to is told at once
+    that this one is not free yet, and has it when it is."""
+    dsn = postgres_server.dsn(prepared=True)
+    dead = opened(dsn, "dead")
+    dead.claim("a")
+    time.sleep(0.3)
+    with dial(dsn, 0) as stays_open:
+        stays_open.execute("BEGIN")
+        stays_open.execute("SELECT value FROM meta WHERE name = 'epoch' FOR SHARE")
+        heir = PostgresFrontier(dsn, 0, lease=Lease("heir", 5.0, 0.0, LONGER_S))
+        began = time.monotonic()
+        with pytest.raises(Locked, match="still open"):
+            heir.claim("b")
+        assert time.monotonic() - began < 10.0
+        stays_open.execute("ROLLBACK")
+    assert heir.claim("b") == 2
+    for store in (dead, heir):
+        store.close(clean=False)
