@@ -7,7 +7,6 @@ is free is taken at once: whoever comes too late for a file is told to try again
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import suppress
 
 from corpus.app.frontier_files import frontier_path, open_file
 from corpus.app.project import Project
@@ -41,14 +40,14 @@ class FetchFiles:
             self._open(number, patient=True)
         self._take_in()
 
-    def take_up(self, files: Collection[int]) -> Arrival:
-        for number in sorted(set(files) - self.own.keys() - self._opened.keys()):
-            with suppress(Locked):  # another owner was quicker; whoever deals out files looks again
+    def take_up(self, number: int) -> Arrival | None:
+        if number not in self._opened:  # it is there when an earlier call was broken off after that
+            try:
                 self._open(number, patient=False)
+            except Locked:  # another owner was quicker; whoever deals out files looks again
+                return None
         self._take_in()
-        came = frozenset(set(files) & self.own.keys())
-        fresh = frozenset(number for number in came if self.epochs[number] <= FRESH_SEAT)
-        return Arrival(came, fresh, quiet_files({number: self.own[number] for number in came}))
+        return Arrival(self.epochs[number] <= FRESH_SEAT, quiet_files({number: self.own[number]}))
 
     def hand_over(self, files: Collection[int]) -> None:
         for number in sorted(set(files) & self.own.keys()):

@@ -190,15 +190,13 @@ class Errands:
         """Put an errand on the desk of one of our hosts, unless that host is to be left alone for long."""
         target = host_of(errand.url)
         desk = await self._hosts.desk(target, partition_file(registered_domain(target)))
-        same = [
-            n
-            for n, one in enumerate(desk.errands)
-            if (one.authority, one.kind, one.url) == (errand.authority, errand.kind, errand.url)
-        ]
-        if same:  # its host has another owner by now: the answer goes there, and one is enough
-            desk.errands[same[0]] = errand
-        else:
-            desk.errands.append(errand)
+        twins = [one for one in desk.errands if (one.authority, one.kind, one.url) == (errand.authority, errand.kind, errand.url)]
+        if errand.asker >= 0 and any(one.asker < 0 for one in twins):
+            return  # the host that it is for is ours by now: whoever asked waits no longer
+        for twin in twins:
+            if errand.asker < 0 or twin.asker == errand.asker:
+                desk.errands.remove(twin)
+        desk.errands.append(errand)
         if desk.row.state == "parked" and desk.row.due.remaining(self._clock.wall()) > 0:
             await self.give_up(desk)
         else:

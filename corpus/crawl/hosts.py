@@ -49,7 +49,7 @@ class Hosts:
         self._holds: dict[int, Hold] = {}
         """How files were taken up whose hosts somebody may have contacted before."""
         self.leaving: frozenset[int] = frozenset()
-        """Files whose hosts get no new visits, because they are about to be another process's."""
+        """Files whose hosts get no visits: they are about to be another process's, or have not quite come."""
         self._domain_pages: dict[str, int] = {}
 
     async def load(
@@ -62,13 +62,13 @@ class Hosts:
         """
         wall = self._clock.wall()
         stores = {number: self._files[number] for number in sorted(self._files if files is None else files)}
-        self.leaving -= stores.keys()
         clean = await self._in_store(self._wake, stores, wall, revisit)
         await self.replan()
         now = self._clock.monotonic()
         if not fresh:
             begins = {number: max(now, (quiet or {}).get(number, now)) for number in stores}
             self._holds |= {number: Hold(begins[number], clean[number] and begins[number] == now) for number in stores}
+        self.leaving -= stores.keys()
         silent: list[HostRow] = []
         for number, store in stores.items():  # one file's rows at a time: there may be many
             rows = await self._in_store(store.hosts)

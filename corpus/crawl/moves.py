@@ -22,18 +22,17 @@ from corpus.url.partition import partition_file
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What came of taking up files. `fresh`: those of them whose hosts nobody has ever contacted; `quiet`: as in `Hosts.load`."""
+    """How a file was taken up. `fresh`: nobody has ever contacted any of its hosts; `quiet`: as in `Hosts.load`."""
 
-    files: frozenset[int]
-    fresh: frozenset[int] = frozenset()
+    fresh: bool = False
     quiet: Mapping[int, float] = field(default_factory=dict)
 
 
 class Porter(Protocol):
     """Opens and closes partition files, in the store thread. `FrontierStore`s come and go in the mapping that the loop was given."""
 
-    def take_up(self, files: Collection[int]) -> Arrival:
-        """Own these files, as far as nobody else does."""
+    def take_up(self, number: int) -> Arrival | None:
+        """Own a file; None where somebody else does. Waits for nobody: leases of other files may end meanwhile."""
         ...
 
     def hand_over(self, files: Collection[int]) -> None:
@@ -100,9 +99,12 @@ class Moves:
         return True
 
     async def _take_up(self, coming: frozenset[int], *, revisit: bool) -> None:
+        """One by one, so that leases of the others are renewed in between."""
         assert self._porter is not None, "who has no porter gets no orders"
-        arrival: Arrival = await self._patiently(self._porter.take_up, coming)
-        for fresh in (True, False):
-            files = arrival.files & arrival.fresh if fresh else arrival.files - arrival.fresh
-            if files:
-                await self._hosts.load(fresh=fresh, revisit=revisit, quiet=arrival.quiet, files=files)
+        for number in sorted(coming):
+            self._hosts.leaving |= {number}  # until it is known how long its hosts rest
+            arrival: Arrival | None = await self._patiently(self._porter.take_up, number)
+            if arrival is None:
+                self._hosts.leaving -= {number}
+            else:
+                await self._hosts.load(fresh=arrival.fresh, revisit=revisit, quiet=arrival.quiet, files=(number,))

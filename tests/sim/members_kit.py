@@ -223,20 +223,17 @@ class Member:
 
     # ---- moves.Porter
 
-    def take_up(self, files: Collection[int]) -> Arrival:
-        fleet, quiet, fresh = self.fleet, {}, set()
-        came = [file for file in sorted(files) if fleet.free(file)]
-        for file in came:
-            store: MemoryFrontier = fleet.crawl.files[file].reborn()
-            self.epochs[file] = store.claim(f"member {self.number}")
-            fleet.crawl.files[file] = store
-            self.files.come({file: store})
-            if self.epochs[file] <= 2:
-                fresh.add(file)
-            if (died := fleet.died.pop(file, -math.inf)) + QUIET_S > fleet.crawl.clock.monotonic():
-                quiet[file] = died + QUIET_S
-        fleet.moved += len(came)
-        return Arrival(frozenset(came), frozenset(fresh), quiet)
+    def take_up(self, number: int) -> Arrival | None:
+        fleet = self.fleet
+        if not fleet.free(number):
+            return None
+        store: MemoryFrontier = fleet.crawl.files[number].reborn()
+        self.epochs[number] = store.claim(f"member {self.number}")
+        fleet.crawl.files[number] = store
+        self.files.come({number: store})
+        fleet.moved += 1
+        until = fleet.died.pop(number, -math.inf) + QUIET_S
+        return Arrival(self.epochs[number] <= 2, {number: until} if until > fleet.crawl.clock.monotonic() else {})
 
     def hand_over(self, files: Collection[int]) -> None:
         for file in sorted(files):
