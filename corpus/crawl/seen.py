@@ -165,8 +165,12 @@ class SeenFilter:
         bodies = [(layer.save_bytes(), size) for layer, size in self._layers]
         head["layers"] = [(len(body), size) for body, size in bodies]
         part = path.with_name(path.name + ".part")
-        part.write_bytes(json.dumps(head).encode() + b"\n" + b"".join(body for body, _ in bodies))
-        part.replace(path)
+        try:
+            part.write_bytes(json.dumps(head).encode() + b"\n" + b"".join(body for body, _ in bodies))
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: Path, label: str) -> SeenFilter | None:

@@ -73,7 +73,8 @@ class OwnerFilter:
     def keep(self, con: sqlite3.Connection) -> None:
         """Leave the filter for the next owner; the file was closed in order."""
         (known,) = con.execute(_KNOWN).fetchone()
-        self._seen.save(self._saved, f"{self._mode} {known}")
+        with suppress(OSError):  # a full disk: whoever comes next reads the table instead
+            self._seen.save(self._saved, f"{self._mode} {known}")
 
     def _read(self, con: sqlite3.Connection) -> SeenFilter:
         (rows,) = con.execute("SELECT coalesce(sum(n), 0) FROM tally").fetchone()

@@ -21,7 +21,7 @@ from psycopg.errors import LockNotAvailable
 
 from corpus.crawl.ports import Ack, OutboxRow, QueuedUrl, Tally
 from corpus.crawl.seen import RecentSeen
-from corpus.errors import Locked, NewerSchema, StoreError
+from corpus.errors import Locked, NewerSchema, StoreError, TryLater
 from corpus.store import frontier_pg_schema as pg
 from corpus.store.frontier_batch import Changes
 from corpus.store.frontier_filter import OwnerFilter
@@ -187,6 +187,7 @@ class PostgresFrontier(SqliteFrontier):
                 self._pg.execute(f"UPDATE {pg.PARENT}.lease SET expires = '-infinity' WHERE part = ?", (self.file,))
 
     def close(self, *, clean: bool) -> None:
+        """After a `TryLater` it is still open, and the same call may be made again."""
         try:
             if clean and self._epoch:
                 with self._write():
@@ -195,8 +196,12 @@ class PostgresFrontier(SqliteFrontier):
                         self._pg.execute(f"UPDATE {pg.PARENT}.lease SET expires = '-infinity' WHERE part = ?", (self.file,))
                 if self._filter is not None:
                     self._filter.keep(self._con)
-        finally:
+        except TryLater:
+            raise
+        except BaseException:
             self._pg.close()
+            raise
+        self._pg.close()
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:

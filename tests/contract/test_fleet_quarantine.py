@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from corpus.errors import Locked, ServerGone
+from corpus.errors import Locked, NoRoom, ServerGone
 from tests.postgres_kit import Postgres
 
 pytest.importorskip("psycopg")
@@ -131,3 +131,25 @@ def test_a_claim_that_has_no_patience_waits_for_no_open_transaction(postgres_ser
     assert heir.claim("b") == 2
     for store in (dead, heir):
         store.close(clean=False)
+
+
+def test_letting_go_that_found_no_room_is_done_again(postgres_server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's disk was full: nothing is half-true, the same call succeeds later, and the next owner comes as after any orderly end."""
+    dsn = postgres_server.dsn(prepared=True)
+    one = opened(dsn, "one", 60.0)
+    one.claim("a")
+    write = one._write
+
+    def full() -> None:
+        raise NoRoom("no space left on device", "the server")
+
+    monkeypatch.setattr(one, "_write", full)
+    with pytest.raises(NoRoom):
+        one.close(clean=True)
+    monkeypatch.setattr(one, "_write", write)
+    one.close(clean=True)
+    two = opened(dsn, "two", 60.0)
+    two.claim("b")
+    assert two.was_clean()
+    assert left_s(two) < 0
+    two.close(clean=False)

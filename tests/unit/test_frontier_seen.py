@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,23 @@ def test_a_damaged_filter_is_no_filter(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"\0\1[]")
     assert SeenFilter.load(tmp_path / "f", "a") is None
     assert SeenFilter.load(tmp_path / "none", "a") is None
+
+
+def test_a_filter_that_finds_no_room_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is closed in order all the same, and nothing half-written is left; the next owner reads the table."""
+    store, _ = _open(tmp_path / "p00.sqlite")
+    store.commit(_links(0, 20))
+
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        store.close(clean=True)
+    assert [path.name for path in tmp_path.iterdir() if ".seen" in path.name] == []
+    store, _ = _open(tmp_path / "p00.sqlite")
+    assert store.was_clean()
+    assert _queries(store, _links(0, 20)) > 0, "they are known"
+    store.close(clean=False)
