@@ -153,8 +153,9 @@ class AddressBreakers:
                 waits.setdefault(row.ips[0], []).append(left)
         for ip, found in waits.items():
             if len(found) >= ADDRESS_HOSTS:
-                hosts = {str(n) for n in range(ADDRESS_HOSTS)}
-                self._addresses[ip] = _Address(ADDRESS_AFTER, hosts, now + min(found))
+                known = self._addresses.setdefault(ip, _Address())  # what was learnt since stays
+                known.failures, known.until = max(known.failures, ADDRESS_AFTER), max(known.until, now + min(found))
+                known.hosts |= {str(n) for n in range(ADDRESS_HOSTS - len(known.hosts))}
 
     @staticmethod
     def _is_open(known: _Address) -> bool:

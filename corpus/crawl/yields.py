@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from corpus.crawl.templates import patterns
 from corpus.page.novelty import Said
 from corpus.page.words import Hashes
 from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import partition_file
 
 NEW_SHARE, NEW_WORDS, NEW_WORDS_FACET, NOTHING = 0.3, 40.0, 120.0, 15.0
 """A page says something new when this share of it, or about this many words, are new to this part of its site (for a near
@@ -114,6 +115,13 @@ class Yields:
         for row in yields:
             if row.domain not in self._domains:
                 self._keep(row)
+
+    def forget(self, files: Collection[int]) -> None:
+        """These partition files leave, and all of this is stored there: another owner's counts must not be overwritten when they return.
+        In the store thread."""
+        for domain in [domain for domain in self._domains if partition_file(domain) in files]:
+            del self._domains[domain]
+        self._retired = {host for host in self._retired if partition_file(registered_domain(host)) not in files}
 
     def linked(self, domain: str, by: str) -> None:
         """A page of the registered domain `by` links to `domain`."""

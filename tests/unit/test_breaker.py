@@ -119,3 +119,19 @@ def test_an_addresss_breaker_is_made_again_from_its_hosts() -> None:
     three.restore(rows, 7.0, 200.0)
     assert two.wait_s("192.0.2.1", 7.0) == 0.0
     assert three.wait_s("192.0.2.1", 7.0) == 400.0
+
+
+def test_what_comes_later_never_shortens_an_addresss_rest() -> None:
+    """Hosts of a file that comes say how long they have been silent; what was learnt of the address here stays when it is worse."""
+    short, long = (
+        [
+            HostRow(f"{name}{n}.test", f"{name}{n}.test", failures=OPEN_AFTER, ips=("192.0.2.7",), due=Due(100.0, wait_s))
+            for n in range(4)
+        ]
+        for name, wait_s in (("a", 5.0), ("b", 3_600.0))
+    )
+    for order in ((short, long), (long, short)):
+        found = AddressBreakers(CrawlSettings(contact="https://example.org/bot"))
+        for rows in order:
+            found.restore(rows, 0.0, 100.0)
+        assert found.wait_s("192.0.2.7", 1.0) > 3_000.0

@@ -17,6 +17,7 @@ from corpus.page.novelty import sample_runs
 from corpus.page.words import word_hashes
 from corpus.testing.web_text import LANGUAGES, paragraphs
 from corpus.url.canonical import canonical_url
+from corpus.url.partition import partition_file
 
 
 def test_patterns_fold_what_counts_and_what_names_a_visit() -> None:
@@ -158,3 +159,18 @@ def test_memory_is_bounded() -> None:
     for n in range(200):
         before.share_new("a.test", np.arange(n * 64, n * 64 + 64, dtype=np.uint64) << np.uint64(30))
     assert before._table.nbytes <= 1 << 16
+
+
+def test_what_left_with_its_file_comes_back_as_its_other_owner_left_it() -> None:
+    """Counts of a domain and a host's retirement are those of the store when the file returns; those of other files stay."""
+    book, gone, kept = Yields(), DomainYield("distant.test", judged=10, novel=10), DomainYield("near.test", judged=5, novel=5)
+    assert partition_file("distant.test") != partition_file("near.test")
+    book.restore((), (gone, kept), 0.0)
+    for host in ("distant.test", "www.near.test"):
+        book.retire(host)
+    book.forget({partition_file("distant.test")})
+    assert book.excludes("http://distant.test/", "distant.test", "distant.test") == ""
+    assert book.excludes("http://www.near.test/", "www.near.test", "near.test") == "host-retired"
+    book.restore((), (DomainYield("distant.test", judged=1_000, novel=0), DomainYield("near.test", judged=1_000, novel=0)), 1.0)
+    assert book.excludes("http://distant.test/", "distant.test", "distant.test") == "low-yield"
+    assert book.excludes("http://near.test/", "near.test", "near.test") == ""
