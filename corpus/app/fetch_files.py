@@ -16,6 +16,7 @@ from corpus.crawl.own_files import OwnFiles
 from corpus.crawl.ports import FrontierStore
 from corpus.crawl.seen import RecentSeen
 from corpus.errors import Locked
+from corpus.store.local_objects import failed
 from corpus.store.locks import PartitionLock
 
 LOCK_WAIT_S = 10.0
@@ -49,12 +50,10 @@ class FetchFiles:
         self._take_in()
         return Arrival(self.epochs[number] <= FRESH_SEAT, quiet_files({number: self.own[number]}))
 
-    def hand_over(self, files: Collection[int]) -> None:
-        for number in sorted(set(files) & self.own.keys()):
-            try:
-                self.own.go(number).close(clean=True)
-            finally:
-                self._locks.pop(number).release()
+    def hand_over(self, number: int) -> None:
+        self.own[number].close(clean=True)
+        self.own.go(number)
+        self._locks.pop(number).release()
 
     def close(self, *, clean: bool, free: bool) -> None:
         """All of them; `free` ends the leases of files that are not left in order."""
@@ -67,8 +66,12 @@ class FetchFiles:
 
     def _open(self, number: int, *, patient: bool) -> None:
         layout = self._project.layout
-        lock = PartitionLock(frontier_path(layout, number).with_suffix(".lock"))
-        lock.acquire(LOCK_WAIT_S if patient else 0.0)
+        path = frontier_path(layout, number).with_suffix(".lock")
+        lock = PartitionLock(path)
+        try:
+            lock.acquire(LOCK_WAIT_S if patient else 0.0)
+        except OSError as error:
+            raise failed(error, str(path)) from None
         store: FrontierStore | None = None
         try:
             store = open_file(layout, number, self._recent, settings=self._project.config.crawl, patient=patient)

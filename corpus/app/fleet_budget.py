@@ -49,7 +49,7 @@ class PageShare:
             self._limit = status.new_pages + fleet.deal(_portion(beat, limit), limit)
         elif status.starving:
             self._limit = before + fleet.deal(_portion(beat, limit), limit)
-        elif status.idle and self.unused(status.new_pages) and _others_starve(beat, me):
+        elif status.idle and not hand.moving and self.unused(status.new_pages) and _others_starve(beat, me):
             fleet.give_back(self.unused(status.new_pages))
             self._limit = status.new_pages
         if self._limit != before and self._limit is not None:

@@ -26,7 +26,7 @@ class Hand:
     def __init__(self, report: Reporter, held_s: float) -> None:
         self._report, self._held_s = report, held_s
         self._child: Child | None = None
-        self._began = self._heard_at = self._drained_at = 0.0
+        self._began = self._heard_at = self._drained_at = self._told_at = 0.0
         self._broken_off = False
         self.files: tuple[int, ...] = ()
         self._meant: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class Hand:
     @property
     def moving(self) -> bool:
         """It was told to own other files, and has not said that it is done with that."""
-        return self._told > self.status.moved
+        return self.at_work and self._told > self.status.moved
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ class Hand:
                 let_go=",".join(str(file) for file in self.files if file not in files),
                 take=",".join(str(file) for file in files if file not in self.files),
             )
-        self._told, self._meant = self._told + 1, files
+        self._told, self._meant, self._told_at = self._told + 1, files, time.monotonic()
         self.send(("own", self._told, files, seeds))
 
     def drain(self, why: str) -> None:
@@ -95,10 +95,13 @@ class Hand:
         self._child.send(("give-up",))
 
     def hurry(self, *, hard: bool) -> None:
-        """What ends takes no longer than it must; what says nothing for longer than its leases last is ended."""
+        """What ends takes no longer than it must; what says nothing for longer than its leases last is ended, and one whose files do not
+        move for so long ends in order: a new one begins with what it should have."""
         if self._child is None:
             return
         now = time.monotonic()
+        if self.moving and not self.status.stalled and now - self._told_at > self._held_s + QUICK_S:
+            self.drain("share")
         if not self.ending:
             late = now - self._heard_at > self._held_s + QUICK_S
         else:

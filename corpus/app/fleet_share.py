@@ -6,7 +6,6 @@ The shares are `crawl.assign`'s; what is said here is when a member may take, an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from corpus.crawl.assign import moves, wanted
 from corpus.store.fleet_members import Beat, Member
@@ -30,20 +29,12 @@ def share_of(beat: Beat, me: int) -> frozenset[int]:
     return share(me, (member.id for member in live), far)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One step of a member towards its share: partition files to own from now on."""
-
-    files: tuple[int, ...]
-
-
-def change(beat: Beat, me: int, owned: frozenset[int], node: str) -> Change | None:
-    """The next step from what `me` owns to its share; None for nothing (or not yet). Who owns nothing takes all that is free."""
-    want = share_of(beat, me)
-    free = [file for file in sorted(want - owned) if may_take(beat.leases.get(file), node)]
-    release, _ = moves(owned, sorted(want), at_most=FEW)
-    files = (owned - set(release)) | set(free[:FEW] if owned else free)
-    return None if files == owned else Change(tuple(sorted(files)))
+def change(beat: Beat, me: int, owned: frozenset[int], node: str) -> tuple[int, ...] | None:
+    """The partition files that `me` owns after its next step towards its share; None: it stays as it is (for now). Who owns nothing
+    takes all that is free."""
+    at_hand = [file for file in sorted(share_of(beat, me)) if file in owned or may_take(beat.leases.get(file), node)]
+    release, acquire = moves(owned, at_hand, at_most=FEW if owned else PARTITION_FILES)
+    return tuple(sorted((owned - set(release)) | set(acquire))) if release or acquire else None
 
 
 def may_take(lease: tuple[str, bool] | None, node: str) -> bool:

@@ -294,15 +294,15 @@ class FleetWorker:
         if self._spare != (not share_of(beat, self._number)):
             self._spare = not self._spare
             self._report("spare" if self._spare else "no spare any more", what=spare(beat) if self._spare else "it has a share")
-        due = change(beat, self._number, frozenset(hand.files), self._node)
-        if due is None:
+        files = change(beat, self._number, frozenset(hand.files), self._node)
+        if files is None:
             return
-        if not due.files:
+        if not files:
             hand.drain("share")
         elif hand.at_work:
-            hand.own(due.files, tuple(sorted(set(due.files) - beat.run.seeded)))
+            hand.own(files, tuple(sorted(set(files) - beat.run.seeded)))
         else:
-            self._begin(fleet, beat, due.files)
+            self._begin(fleet, beat, files)
 
     def _tell_files(self, files: tuple[int, ...]) -> None:
         self._said = files

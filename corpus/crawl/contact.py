@@ -136,7 +136,7 @@ class Contacts:
         wait_s = row.due.remaining(wall)
         self._hosts.schedule.end(row.host, now, wait_s, domain_s=domain_s, ip=asked.request.ip, slower=factor)
         if row.state == "parked":
-            self._hosts.schedule.park(row.host, now + wait_s)
+            self._hosts.rest(desk, now + wait_s)
             await self._paused(desk)
         await self._release(desk, asked.request.ip)
 

@@ -28,7 +28,7 @@ from corpus.url.partition import partition_file
 
 
 class Post(Protocol):
-    """Carries errands between the fetch processes of one machine."""
+    """Carries errands between fetch processes: of one machine, or of a fleet."""
 
     def ask(self, file: int, errand: Errand) -> None:
         """Have the owner of a partition file run an errand, for us or for whoever asked us."""
@@ -179,7 +179,7 @@ class Errands:
     async def send(self, errand: Errand) -> float:
         """See to it that one of our hosts is asked for a file, once; returns for how long that host is to be left alone."""
         target = host_of(errand.url)
-        desk = await self._hosts.desk(target, partition_file(registered_domain(target)))
+        desk = await self._hosts.desk(target, _file_of(errand))
         waits = any((one.authority, one.kind) == (errand.authority, errand.kind) for one in desk.errands)
         if not waits and (errand.authority, errand.kind) not in desk.asking:
             desk.errands.append(errand)
@@ -188,8 +188,7 @@ class Errands:
 
     async def _hand_over(self, errand: Errand) -> None:
         """Put an errand on the desk of one of our hosts, unless that host is to be left alone for long."""
-        target = host_of(errand.url)
-        desk = await self._hosts.desk(target, partition_file(registered_domain(target)))
+        desk = await self._hosts.desk(host_of(errand.url), _file_of(errand))
         twins = [one for one in desk.errands if (one.authority, one.kind, one.url) == (errand.authority, errand.kind, errand.url)]
         if errand.asker >= 0 and any(one.asker < 0 for one in twins):
             return  # the host that it is for is ours by now: whoever asked waits no longer

@@ -7,7 +7,7 @@ without a desk is in the store; nothing here is durable.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -98,21 +98,18 @@ class Hosts:
         going = frozenset(files) - self.leaving
         self.leaving |= going
         names = await self._in_store(lambda: [row.host for number in going for row in self._files[number].hosts()])
-        self._out_of_line(names)
-        self._out_of_line(desk.row.host for desk in self.desks.values() if desk.file in going)
-
-    def _out_of_line(self, hosts: Iterable[str]) -> None:
-        for host in hosts:
+        for host in {*names, *(desk.row.host for desk in self.desks.values() if desk.file in going)}:
             self.schedule.remove(host)
 
-    def forget(self, files: Collection[int]) -> None:
-        """Files that leave, when nothing of them is under way and all that was known of their hosts is stored."""
+    async def forget(self, files: Collection[int]) -> None:
+        """Files that leave, when nothing of them is under way and all that was known of their hosts is stored. Desks go at once."""
         for desk in [desk for desk in self.desks.values() if desk.file in files]:
             self._book.forget(desk.authorities)
             del self.desks[desk.row.host]
         for domain in [domain for domain in self._domain_pages if partition_file(domain) in files]:
             del self._domain_pages[domain]
         self._holds = {number: hold for number, hold in self._holds.items() if number not in files}
+        await self._in_store(self._yields.forget, files)
 
     async def retire(self, desk: Desk) -> None:
         """A host that has kept failing is given up: what waits there is excluded, and it is not asked again for long."""
@@ -271,8 +268,12 @@ class Hosts:
         now, wall = self._clock.monotonic(), self._clock.wall()
         wait_s = max(wait_s, desk.row.due.remaining(wall))
         desk.row = replace(desk.row, state="parked", reason=reason, due=Due(wall, wait_s))
+        self.rest(desk, now + wait_s)
+
+    def rest(self, desk: Desk, until: float) -> None:
+        """Out of line up to a monotonic time; for good when its file leaves."""
         if self.owns(desk.file):
-            self.schedule.park(desk.row.host, now + wait_s)
+            self.schedule.park(desk.row.host, until)
 
     async def heads(self, desk: Desk) -> None:
         """Read the next URLs of a host; on the first visit also what is known of its authority files."""

@@ -35,8 +35,6 @@ class OwnFiles(Mapping[int, FrontierStore]):
         """These are ours from now on."""
         self._now = {**self._now, **files}
 
-    def go(self, number: int) -> FrontierStore:
+    def go(self, number: int) -> None:
         """This one is no longer ours."""
-        store = self._now[number]
         self._now = {other: kept for other, kept in self._now.items() if other != number}
-        return store

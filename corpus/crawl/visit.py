@@ -293,9 +293,6 @@ class Visitor:
                     await self._contacts.finish(desk, asked)
                     if await self._retire(desk):
                         self._settle(Settlement(desk.file, Ack(host=desk.row)), desk)
-        except asyncio.CancelledError:
-            desk.errands.appendleft(errand)  # whoever waits for it must hear of it all the same
-            raise
         finally:
             desk.asking.discard((errand.authority, errand.kind))
 

@@ -96,16 +96,7 @@ class Worker:
         self._loaded = asyncio.Event()
         self._gauges = Gauges()
         self._visitor = Visitor(tools, self._hosts, self._quota, self._settle, self._flush_bell.ring, committer.knows)
-        self._moves = Moves(
-            files,
-            self._hosts,
-            self._visitor,
-            clock,
-            self._patiently,
-            partial(self._flush, seal=True),
-            porter,
-            settings.total_timeout,
-        )
+        self._moves = Moves(files, self._hosts, self._visitor, self._patiently, partial(self._flush, seal=True), porter)
         self._pending: list[Settlement] = []
         self._waiting = 0
         self._visits: dict[asyncio.Task[None], str] = {}
@@ -264,15 +255,9 @@ class Worker:
             await self._flush_bell.wait(GROUP_S)
             over = self._over
             await self._flush()
-            if self._moves.under_way and not self._draining:
-                await self._moves.step(self._visits, revisit=self._revisits)
-                await self._moved()
-
-    async def _moved(self) -> None:
-        """What is reported next is said of the files that are ours by now."""
-        if not self._moves.under_way:
-            self._known_pending = None
-            await self._flush()
+            if not self._draining and await self._moves.step(self._visits.values(), revisit=self._revisits):
+                self._known_pending = None
+                await self._flush()  # what is reported next is said of the files that are ours by now
 
     async def _flush(self, *, seal: bool = False) -> None:
         batch, self._pending, self._waiting = self._pending, [], 0

@@ -43,7 +43,7 @@ def _at(url: str, port: str) -> str:
 
 
 def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, demo_corpus: DemoCorpus, tmp_path: Path) -> None:
-    """The second one takes half from the first, which goes on meanwhile, each what is near to its region; a pause holds both until they have; one is told to go and hands over; the other ends the crawl; every URL is what a single
+    """The second one takes half from the first, whose fetch process stays, each what is near to its region; a pause holds both until they have; one is told to go and hands over; the other ends the crawl; every URL is what a single
     machine makes of it, and the archive says where each page was fetched. Meanwhile what needs all files to itself is refused."""
     with serving() as served:
         path = tmp_path / "corpus"

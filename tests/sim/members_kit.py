@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from corpus.crawl.assign import moves
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.claims import Granted
 from corpus.crawl.commit import Committer
@@ -31,8 +32,7 @@ from corpus.url.host import host_of, registered_domain
 from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.sim.crawl_kit import Crawl, MemorySink
 
-BEAT_S = 0.5
-FEW = 4
+BEAT_S, FEW = 0.5, 4
 QUIET_S = 5.0
 POST_S = 0.3
 """How long a letter is on its way."""
@@ -54,8 +54,6 @@ class Fleet:
     crawl: Crawl
     rng: random.Random
     commit_s: float = 0.0
-    patience_s: float | None = None
-    """How long visits of files that leave may go on; absent: as in a real process."""
     members: dict[int, Member] = field(default_factory=dict)
     plan: dict[int, int] = field(default_factory=dict)
     claims: MortalClaims = field(default_factory=MortalClaims)
@@ -111,7 +109,8 @@ class Fleet:
             member.worker.drain()
         for member in self.members.values():
             await member.life
-            member.hand_over(set(member.files))
+            for file in list(member.files):
+                member.hand_over(file)
 
     def _deal(self) -> None:
         self.plan = {file: self.rng.choice(sorted(self.members)) for file in range(PARTITION_FILES)}
@@ -199,8 +198,6 @@ class Member:
             return call(*arguments)
 
         self.worker = Worker(crawl.config, self.files, committer, tools, crawl.clock, in_store, tell=self._tell, porter=self)
-        if fleet.patience_s is not None:
-            self.worker._moves._patience_s = fleet.patience_s
         self.life = asyncio.get_running_loop().create_task(self.worker.run())
 
     def _tell(self, progress: Progress) -> None:
@@ -215,11 +212,10 @@ class Member:
         if self._told > self.said.moved:
             return
         owned, want = set(self.said.files), {file for file, owner in self.fleet.plan.items() if owner == self.number}
-        free = [file for file in sorted(want - owned) if self.fleet.free(file)]
-        files = (owned - set(sorted(owned - want)[:FEW])) | set(free[:FEW])
-        if files != owned:
+        release, acquire = moves(owned, [file for file in sorted(want) if file in owned or self.fleet.free(file)], at_most=FEW)
+        if release or acquire:
             self._told, self._told_at = self._told + 1, self.fleet.crawl.clock.monotonic()
-            self.worker.own(self._told, files)
+            self.worker.own(self._told, (owned - set(release)) | set(acquire))
 
     # ---- moves.Porter
 
@@ -235,9 +231,9 @@ class Member:
         until = fleet.died.pop(number, -math.inf) + QUIET_S
         return Arrival(self.epochs[number] <= 2, {number: until} if until > fleet.crawl.clock.monotonic() else {})
 
-    def hand_over(self, files: Collection[int]) -> None:
-        for file in sorted(files):
-            self.files.go(file).close(clean=True)
+    def hand_over(self, number: int) -> None:
+        self.files[number].close(clean=True)
+        self.files.go(number)
 
     # ---- contact.Claims
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from corpus.app.fleet_share import ALL, FEW, Change, Quiet, change, share, share_of
+from corpus.app.fleet_share import ALL, FEW, Quiet, change, share, share_of
 from corpus.store.fleet_members import Beat, Member, RunRow
 
 ME, OTHER = 100, 101
@@ -36,14 +36,14 @@ def test_shares_are_whole_and_equal() -> None:
 def test_a_member_begins_with_all_that_is_free() -> None:
     """Free: never leased, ended, or its own. What another holds comes later; with nothing free it waits."""
     mine = share(ME, [ME, OTHER])
-    assert change(beat(member(ME)), ME, frozenset(), "member 100") == Change(ALL)
+    assert change(beat(member(ME)), ME, frozenset(), "member 100") == ALL
     held = {file: ("member 101", file == min(mine)) for file in ALL}
     both = beat(member(ME), member(OTHER), leases=held)
-    assert change(both, ME, frozenset(), "member 100") == Change(tuple(sorted(mine - {min(mine)})))
+    assert change(both, ME, frozenset(), "member 100") == tuple(sorted(mine - {min(mine)}))
     none = beat(member(ME), member(OTHER), leases=dict.fromkeys(ALL, ("member 101", True)))
     assert change(none, ME, frozenset(), "member 100") is None
     own = dict.fromkeys(ALL, ("member 100", True))
-    assert change(beat(member(ME), member(OTHER), leases=own), ME, frozenset(), "member 100") == Change(tuple(sorted(mine)))
+    assert change(beat(member(ME), member(OTHER), leases=own), ME, frozenset(), "member 100") == tuple(sorted(mine))
 
 
 def test_a_region_that_is_far_from_a_file_does_not_get_it_while_others_have_room() -> None:
@@ -63,15 +63,15 @@ def test_a_member_moves_towards_its_share_a_few_files_at_a_time() -> None:
     joined = beat(member(ME, ALL), member(OTHER))
     owned, steps = frozenset(ALL), 0
     while (due := change(joined, ME, owned, "member 100")) is not None:
-        assert mine <= set(due.files) < owned
-        assert len(owned - set(due.files)) <= FEW
-        owned, steps = frozenset(due.files), steps + 1
+        assert mine <= set(due) < owned
+        assert len(owned - set(due)) <= FEW
+        owned, steps = frozenset(due), steps + 1
     assert (owned, steps) == (mine, 2)
     more = beat(member(ME, tuple(mine)), member(OTHER, state="left"))
     while (due := change(more, ME, owned, "member 100")) is not None:
-        assert owned < set(due.files)
-        assert len(set(due.files) - owned) <= FEW
-        owned, steps = frozenset(due.files), steps + 1
+        assert owned < set(due)
+        assert len(set(due) - owned) <= FEW
+        owned, steps = frozenset(due), steps + 1
     assert (owned, steps) == (frozenset(ALL), 4)
 
 
@@ -79,7 +79,7 @@ def test_who_has_no_share_lets_everything_go() -> None:
     """A member that leaves has no share, whether it says so or is silent; the last step owns nothing."""
     for gone in (member(OTHER, state="draining"), member(OTHER, alive=False), member(OTHER, state="lost")):
         assert change(beat(member(ME, ALL), gone), ME, frozenset(ALL), "member 100") is None
-        assert change(beat(member(ME, ALL), gone), OTHER, frozenset({3}), "member 101") == Change(())
+        assert change(beat(member(ME, ALL), gone), OTHER, frozenset({3}), "member 101") == ()
 
 
 def test_the_end_is_seen_twice() -> None:
