@@ -29,6 +29,7 @@ from corpus.store.frontier_pg_batch import Ahead, heads, read_ahead, write_hosts
 from corpus.store.frontier_pg_db import Fence, Spoken, dial, shown, transaction, translated
 from corpus.store.frontier_pg_idle import Idle, read_tally
 from corpus.store.frontier_pg_names import ServerNames
+from corpus.store.frontier_pg_session import end_session, note_session
 from corpus.store.frontier_recent import Recent
 from corpus.store.frontier_rows import Counted, Key, Peek, UrlRow, uid_of
 from corpus.store.frontier_sqlite import SqliteFrontier
@@ -43,7 +44,7 @@ _MAKING = 0x636F7270
 """The advisory lock under which tables are made."""
 _POLL_S = 0.2
 _HASTE_MS = 200
-"""How long a claim that does not wait for a lease waits for a former owner's open transaction."""
+"""How long a claim waits for a former owner's open transaction before it ends that owner's session, and then at each further try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class PostgresFrontier(SqliteFrontier):
             raw.execute("BEGIN")
             try:
                 asked = time.monotonic()
-                if self._lease is not None and not self._lease.wait_s:  # who asks has other files to see to
+                if self._lease is not None:  # who asks may have other files to see to
                     raw.execute(f"SET LOCAL lock_timeout = {_HASTE_MS}")
                 # waits for an owner's open transaction, which holds this row
                 raw.execute("SELECT value FROM meta WHERE name = 'epoch' FOR UPDATE")
@@ -131,11 +132,14 @@ class PostgresFrontier(SqliteFrontier):
                     raw.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch'")
                     raw.execute("UPDATE meta SET note = %s WHERE name = 'owner'", (owner,))
                     raw.execute("UPDATE meta SET value = 0 WHERE name = 'clean'")
+                    note_session(raw)
                     self._take(owner)
                 raw.execute("COMMIT")
             except LockNotAvailable:
                 self._pg.roll_back()
-                return "an owner whose last transaction is still open"
+                if (holder := self._holder(how="")) is None:
+                    end_session(raw)
+                return holder or "an owner whose last transaction is still open"
             except BaseException:
                 self._pg.roll_back()
                 raise
@@ -143,10 +147,10 @@ class PostgresFrontier(SqliteFrontier):
             self._was_clean, self._epoch, self.renewed_at = bool(meta["clean"]), int(meta["epoch"]) + 1, asked
         return holder
 
-    def _holder(self) -> str | None:
+    def _holder(self, how: str = "FOR UPDATE") -> str | None:
         if self._lease is None:
             return None
-        sql = f"SELECT owner || ' on ' || node FROM {pg.PARENT}.lease WHERE part = %s AND node <> %s AND expires > clock_timestamp() FOR UPDATE"
+        sql = f"SELECT owner || ' on ' || node FROM {pg.PARENT}.lease WHERE part = %s AND node <> %s AND expires > clock_timestamp() {how}"
         row = self._pg.raw.execute(cast(Any, sql), (self.file, self._lease.node)).fetchone()
         return str(row[0]) if row else None
 

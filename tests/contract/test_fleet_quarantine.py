@@ -12,6 +12,8 @@ from tests.postgres_kit import Postgres
 
 pytest.importorskip("psycopg")
 
+import psycopg
+
 from corpus.store.frontier_pg_db import dial, sever, translated
 from corpus.store.frontier_postgres import Lease, PostgresFrontier
 
@@ -128,6 +130,58 @@ def test_a_claim_that_has_no_patience_waits_for_no_open_transaction(postgres_ser
             heir.claim("b")
         assert time.monotonic() - began < 10.0
         stays_open.execute("ROLLBACK")
+    assert heir.claim("b") == 2
+    for store in (dead, heir):
+        store.close(clean=False)
+
+
+@pytest.mark.parametrize("locks", ["epoch", "lease"])
+def test_the_last_session_of_a_dead_owner_is_ended(postgres_server: Postgres, locks: str) -> None:
+    """A connection that the network swallowed in the middle of a transaction keeps the file locked for as long as it looks alive: an
+    heir ends it, once the lease is over and not before; what was open is undone, and what had been committed stays."""
+    dsn = postgres_server.dsn(prepared=True)
+    dead = opened(dsn, "dead", 3.0)
+    dead.claim("a")
+    heir = PostgresFrontier(dsn, 0, lease=Lease("heir", 5.0, 0.0, LONGER_S))
+    raw = dead._pg.raw
+    raw.execute("SET idle_in_transaction_session_timeout = 0")
+    raw.execute("BEGIN")
+    raw.execute("SELECT value FROM meta WHERE name = 'epoch' FOR SHARE")
+    if locks == "lease":
+        raw.execute("UPDATE frontier.lease SET expires = clock_timestamp() + interval '1 hour' WHERE part = 0")
+    with pytest.raises(Locked, match="a on dead"):
+        heir.claim("b")
+    raw.execute("SELECT 1")  # its lease is in force, so it lives
+    ends = time.monotonic() + 60.0
+    while True:
+        try:
+            assert heir.claim("b") == 2
+            break
+        except Locked:
+            assert time.monotonic() < ends, "the dead owner's session is still there"
+            time.sleep(0.1)
+    with pytest.raises(psycopg.OperationalError):
+        raw.execute("SELECT 1")
+    for store in (dead, heir):
+        store.close(clean=False)
+
+
+def test_an_heir_ends_nobodys_session_but_the_last_owners(postgres_server: Postgres) -> None:
+    """Somebody else who looks at the file meanwhile, and whoever was given the dead one's process number since, stay."""
+    dsn = postgres_server.dsn(prepared=True)
+    dead = opened(dsn, "dead")
+    dead.claim("a")
+    time.sleep(0.3)
+    with dial(dsn, 0) as other, dial(dsn, 0) as reader:
+        other.execute("BEGIN")
+        other.execute("SELECT value FROM meta WHERE name = 'epoch' FOR SHARE")
+        (number,) = other.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        heir = PostgresFrontier(dsn, 0, lease=Lease("heir", 5.0, 0.0, LONGER_S))
+        reader.execute("UPDATE meta SET value = %s WHERE name = 'session'", (number,))
+        with pytest.raises(Locked, match="still open"):
+            heir.claim("b")
+        assert other.execute("SELECT 1").fetchone() == reader.execute("SELECT 1").fetchone() == (1,)
+        other.execute("ROLLBACK")
     assert heir.claim("b") == 2
     for store in (dead, heir):
         store.close(clean=False)
