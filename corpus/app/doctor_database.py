@@ -8,6 +8,9 @@ from corpus.config.tree import Config
 from corpus.errors import StoreError
 
 KEY = "store.frontier"
+SPREAD = "store.partition_files"
+BESIDE = 8
+"""Connections of a worker beside those of its partition files: the list of members, inbox, claims, near copies, a clock, and some room."""
 NAME = "postgresql"
 
 
@@ -30,6 +33,13 @@ def database(config: Config) -> Finding:
     if seen.corpus and seen.corpus != config.corpus.name:
         hint = "give every corpus a database of its own"
         return fault(NAME, f"this database holds the frontier of the corpus {seen.corpus!r}", hint, KEY)
+    spread = config.store.partition_files
+    if seen.spread not in (None, spread):
+        hint = f"set it to {seen.spread}, or begin with an empty database"
+        return fault(NAME, f"the frontier here is spread over {seen.spread} partition files, not {spread}", hint, SPREAD)
+    if seen.connections < spread + BESIDE:
+        hint = f"raise max_connections there: {spread} for the files and {BESIDE} for each worker"
+        return fault(NAME, f"the server takes {seen.connections} connections, and every partition file needs one", hint, SPREAD)
     for found, known, what in zip(seen.schemas, NEWEST_SCHEMAS, ("frontier", "fleet"), strict=True):
         if found > known:
             said = f"its {what} tables were written by a newer version (schema {found}, this one knows {known})"

@@ -47,7 +47,6 @@ from corpus.store.control_log import ControlEntry
 from corpus.store.layout import segment_name
 from corpus.store.warc_write import SealedSegment, SegmentWriter
 from corpus.url.host import registered_domain
-from corpus.url.partition import PARTITION_FILES, partition_file
 from corpus.version import __version__
 
 if TYPE_CHECKING:
@@ -80,7 +79,9 @@ class FetchSpec:
 
     @property
     def files(self) -> tuple[int, ...]:
-        return self.seat.files if self.seat is not None else tuple(range(self.worker, PARTITION_FILES, self.workers))
+        if self.seat is not None:
+            return self.seat.files
+        return tuple(range(self.worker, self.config.store.partition_files, self.workers))
 
 
 def main(spec: FetchSpec, link: Link) -> None:
@@ -145,7 +146,7 @@ class _Process:
         policy = policy_version(config.optout, config.crawl.robots_token)
         log.declare(policy, policy_document(config.optout, config.crawl.robots_token))
         self._consent = ConsentLedger(log, policy)
-        self._router = Router(url_rules(config))
+        self._router = Router(url_rules(config), project.layout.spread)
         self._near: SimpleQueue[list[NearCopy | None]] = SimpleQueue()
         self._errands: set[asyncio.Task[None]] = set()
         self._orders_due, self._asked_at, self._heard_at, self._told_at = 0, 0.0, 0.0, 0.0
@@ -159,7 +160,7 @@ class _Process:
 
     def _came(self, files: dict[int, FrontierStore]) -> None:
         """Of files that we have claimed: their seeds, what an earlier run left for them, and what was blocked there and is no longer."""
-        plant(self._project.config, {number: store for number, store in files.items() if number in self._unplanted})
+        plant(self._project, {number: store for number, store in files.items() if number in self._unplanted})
         take_in(self._project, self._inbox, tuple(files))
         self._lift(self._heard, files)
 
@@ -329,7 +330,7 @@ class _Process:
         self._link.send(("status", told))
 
     def _met(self, host: str, seconds: float) -> None:
-        self._ways.met(partition_file(registered_domain(host)), seconds)
+        self._ways.met(self._router.file_of(registered_domain(host)), seconds)
 
     def _rest(self) -> dict[str, Any]:
         """What holds us up beside our hosts (a lease in doubt, files whose former owner's contacts may still run), and our ways."""

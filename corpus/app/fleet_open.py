@@ -17,12 +17,11 @@ from corpus.observe.runlog import Reporter
 from corpus.store.fleet_near import PostgresNearIndex
 from corpus.store.fleet_schema import FIRST_MEMBER
 from corpus.store.layout import parse_segment
-from corpus.url.partition import PARTITION_FILES
 
 
 def first_in(project: Project, report: Reporter) -> int:
     """Nobody else crawls: tables, what a single machine's run left, the near-copy index. Returns the pages stored so far."""
-    for number in range(PARTITION_FILES):
+    for number in range(project.layout.spread):
         open_file(project.layout, number).close(clean=False)
     for worker in sorted(_writers(project)):
         if worker < FIRST_MEMBER:

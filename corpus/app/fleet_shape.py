@@ -31,7 +31,7 @@ def shape(project: Project) -> dict[str, str]:
     found = {key: value for key, value in found.items() if key not in OWN}
     seeds = "\n".join(sorted(seed_lines(config)[0]))
     found["crawl.seeds"] = hashlib.sha256(seeds.encode("utf-8", "surrogatepass")).hexdigest()
-    found["store.lease"] = str(config.store.lease)
+    found |= {f"store.{key}": str(getattr(config.store, key)) for key in ("lease", "partition_files")}
     return found | {ROOT: _mark(project)}
 
 

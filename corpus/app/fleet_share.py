@@ -9,31 +9,31 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from corpus.crawl.assign import moves, wanted
 from corpus.store.fleet_members import Beat, Member
-from corpus.url.partition import PARTITION_FILES
 
-ALL = tuple(range(PARTITION_FILES))
 FEW = 4
-"""Files that a member lets go, or takes, in one step: the hosts of the others are visited meanwhile."""
+"""In how many steps a member at least would let all files go, or take them: the hosts of the others are visited meanwhile."""
 
 
-def share(me: int, members: Iterable[int], far: Mapping[int, Collection[int]] | None = None) -> frozenset[int]:
-    """The partition files that `me` should own. `far`: by file, members that are given it only where nobody else has room."""
+def share(me: int, members: Iterable[int], spread: int, far: Mapping[int, Collection[int]] | None = None) -> frozenset[int]:
+    """The partition files, of `spread`, that `me` should own. `far`: by file, members that are given it only where nobody else has
+    room."""
     away = {file: {str(number) for number in numbers} for file, numbers in (far or {}).items()}
-    return frozenset(wanted(str(me), [str(number) for number in members], PARTITION_FILES, away))
+    return frozenset(wanted(str(me), [str(number) for number in members], spread, away))
 
 
 def share_of(beat: Beat, me: int) -> frozenset[int]:
-    """The same among those who live, by what is known of regions."""
+    """The same among those who live, by what is known of regions. Every file has a lease, in force or not."""
     live = [member for member in beat.members if member.live]
     far = {file: {member.id for member in live if member.region in regions} for file, regions in beat.run.far.items()}
-    return share(me, (member.id for member in live), far)
+    return share(me, (member.id for member in live), len(beat.leases), far)
 
 
 def change(beat: Beat, me: int, owned: frozenset[int], node: str) -> tuple[int, ...] | None:
     """The partition files that `me` owns after its next step towards its share; None: it stays as it is (for now). Who owns nothing
     takes all that is free."""
+    spread = len(beat.leases)
     at_hand = [file for file in sorted(share_of(beat, me)) if file in owned or may_take(beat.leases.get(file), node)]
-    release, acquire = moves(owned, at_hand, at_most=FEW if owned else PARTITION_FILES)
+    release, acquire = moves(owned, at_hand, at_most=spread // FEW if owned else spread)
     return tuple(sorted((owned - set(release)) | set(acquire))) if release or acquire else None
 
 
@@ -71,8 +71,8 @@ class Quiet:
     def _rests(beat: Beat, there: Sequence[Member]) -> bool:
         files = sorted(file for member in there for file in member.report.get("files", ()))
         return (
-            files == list(ALL)
-            and beat.run.seeded == frozenset(ALL)
+            files == sorted(beat.leases)
+            and beat.run.seeded == beat.leases.keys()
             and all(member.live and member.report.get("idle") for member in there)
             and _total(there, "sent") == _total(there, "applied")
         )

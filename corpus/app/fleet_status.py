@@ -51,10 +51,12 @@ def numbers(project: Project) -> FleetNumbers | None:
         return None
     there, version = [member for member in members if member.there], project.control.version()
     host = socket.gethostname()
+    files = sum(len(member.report.get("files", ())) for member in there)
     return FleetNumbers(
         workers=len(there),
         here=sum(member.host == host for member in there),
-        files=sum(len(member.report.get("files", ())) for member in there),
+        files=files,
+        unowned=max(project.layout.spread - files, 0),
         pages=sum(int(member.report.get("pages", 0)) for member in members),
         behind=max((version - int(member.report.get("orders", version)) for member in there), default=0),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from corpus.app.fleet_share import ALL, may_take, share_of
+from corpus.app.fleet_share import may_take, share_of
 from corpus.store.fleet_members import Beat
 
 
@@ -41,4 +41,4 @@ def waits(beat: Beat | None, me: int, owned: Collection[int], node: str, *, conn
 def spare(beat: Beat) -> str:
     """What a member is told that has no share."""
     live = sum(member.live for member in beat.members)
-    return f"this worker waits: {live} workers share the {len(ALL)} partition files; it takes over as soon as one of them goes"
+    return f"this worker waits: {live} workers share the {len(beat.leases)} partition files; it takes over as soon as one of them goes"

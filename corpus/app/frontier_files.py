@@ -20,7 +20,6 @@ from corpus.errors import StoreError
 from corpus.store.frontier_filter import OwnerFilter
 from corpus.store.frontier_sqlite import SqliteFrontier
 from corpus.store.layout import Layout
-from corpus.url.partition import PARTITION_FILES
 
 if TYPE_CHECKING:
     from corpus.store.frontier_pg_read import ServerFile
@@ -41,7 +40,7 @@ def file_at(layout: Layout, file: int) -> Path | ServerFile:
         return frontier_path(layout, file)
     from corpus.store.frontier_pg_read import ServerFile
 
-    return ServerFile(layout.server, file)
+    return ServerFile(layout.server, file, layout.spread)
 
 
 def open_file(
@@ -64,7 +63,8 @@ def open_on_server(
     """One partition file in PostgreSQL, under a lease of this machine's when it is claimed."""
     from corpus.store.frontier_postgres import PostgresFrontier
 
-    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=_lease(layout, patient=patient))
+    lease = _lease(layout, patient=patient)
+    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=lease, spread=layout.spread)
 
 
 def longer_s(layout: Layout) -> float:
@@ -98,7 +98,7 @@ def read_all(layout: Layout, query: str, parameters: tuple[Any, ...] = ()) -> It
 
         yield from rows_of_all(layout.server, query, parameters)
         return
-    for file in range(PARTITION_FILES):
+    for file in range(layout.spread):
         path = frontier_path(layout, file)
         if path.exists():
             yield from read_one(path, query, parameters)
@@ -126,7 +126,7 @@ def columns_of(path: Path | ServerFile, table: str) -> set[str]:
 def read_columns(layout: Layout, table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     """Rows of a table or view over every partition file. What a file written by an older version lacks is None; a table
     that it lacks has no rows."""
-    for file in range(PARTITION_FILES):
+    for file in range(layout.spread):
         path = file_at(layout, file)
         if not path.exists():
             continue

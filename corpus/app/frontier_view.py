@@ -45,7 +45,7 @@ def visited(project: Project) -> pa.Table:
 
 def url_row(project: Project, url: str) -> dict[str, Any] | None:
     """The frontier's row of a canonical URL, or None when it was never seen."""
-    path = file_at(project.layout, partition_file(registered_domain(host_of(url))))
+    path = file_at(project.layout, partition_file(registered_domain(host_of(url)), project.layout.spread))
     if not path.exists():
         return None
     query = f"SELECT {', '.join(URL_COLUMNS)} FROM urls WHERE host = ? AND url = ?"
@@ -55,7 +55,7 @@ def url_row(project: Project, url: str) -> dict[str, Any] | None:
 
 def host_row(project: Project, host: str) -> dict[str, Any] | None:
     """The frontier's row of a host."""
-    path = file_at(project.layout, partition_file(registered_domain(host)))
+    path = file_at(project.layout, partition_file(registered_domain(host), project.layout.spread))
     columns = ("host", "domain", "ips", "state", "reason", "pace", "next_contact", "crawl_delay", "queued", "pages")
     row = next(read_one(path, f"SELECT {', '.join(columns)} FROM hosts WHERE host = ?", (host,)), None) if path.exists() else None
     return dict(zip(columns, row, strict=True)) if row else None
@@ -109,7 +109,7 @@ def slowest_pending(project: Project) -> tuple[str, int, float] | None:
 def versions(project: Project, url: str) -> list[dict[str, Any]]:
     """The chain of versions that visits found of a canonical URL, oldest first: since when, last confirmed, the change against
     the one before (empty for the first), content digest. Empty for a page visited once."""
-    path = file_at(project.layout, partition_file(registered_domain(host_of(url))))
+    path = file_at(project.layout, partition_file(registered_domain(host_of(url)), project.layout.spread))
     if not path.exists() or not columns_of(path, "version"):
         return []
     query = (

@@ -1,8 +1,8 @@
 """`corpus plan --pages N --days D`: what so large a crawl takes, by arithmetic from stated costs. Machines, bytes, memory, money.
 
 Every figure is a target times a cost that is listed beside it, so whoever measures another cost can correct the plan by
-hand. Nothing is looked up and no price is known: money is counted where prices are given. It plans; it never promises
-that this version runs on so many machines.
+hand. Nothing is looked up and no price is known: money is counted where prices are given. It plans; what this version
+cannot do in one piece is divided, and said.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from corpus.app.costs import ENOUGH_PAGES, Assumption, costs, folder_bytes, gues
 from corpus.app.project import Project
 from corpus.config.tree import Config
 from corpus.errors import UsageError
+from corpus.store.settings import SPREADS
 
 PRICES: dict[str, str] = {
     "core-hour": "one core for one hour",
@@ -98,9 +99,10 @@ def plan_fleet(config: Config, project: Project | None, target: Target) -> dict[
         "machines": machines,
         "stored_bytes": stored,
         "seen": [_seen("pages asked for", target.pages, value), _seen("every known URL", target.pages * value["known URLs a page"], value)],
-        "postgresql": _postgresql(value, rate),
+        "postgresql": (servers := _postgresql(value, rate)),
+        "fleets": (fleets := _fleets(machines, servers)),
         "regions": _regions(target, rate, gap, cores, machines),
-        "notes": _notes(config, target),
+        "notes": _notes(config, target, fleets),
         "money": _money(target, value, seconds, cores, stored),
         "assumptions": [cost.document() for cost in known.values()],
     }  # fmt: skip
@@ -196,6 +198,14 @@ def _postgresql(value: Mapping[str, float], rate: float) -> dict[str, float]:
     }  # fmt: skip
 
 
+def _fleets(machines: Mapping[str, float], servers: Mapping[str, float]) -> dict[str, int]:
+    """Parts of the crawl that work by themselves: a fleet has one database, and no more workers than partition files."""
+    processes = int(machines["fetch_processes"])
+    n = max(int(servers["primaries"]), math.ceil(processes / SPREADS[-1]))
+    each = math.ceil(processes / n)
+    return {"fleets": n, "workers_each": each, "partition_files": min(files for files in SPREADS if files >= each)}
+
+
 def _regions(
     target: Target, rate: float, gap: float, cores: Mapping[str, float], machines: Mapping[str, float]
 ) -> dict[str, float]:
@@ -207,8 +217,12 @@ def _regions(
     }  # fmt: skip
 
 
-def _notes(config: Config, target: Target) -> list[str]:
+def _notes(config: Config, target: Target, fleets: Mapping[str, int]) -> list[str]:
     notes = []
+    if fleets["fleets"] > 1:
+        notes.append(
+            f"a fleet has one PostgreSQL: divide the sites among {fleets['fleets']} corpora, which do not follow links to each other's"
+        )
     if target.pages > TEXTS_MAX:
         notes.append(f"one snapshot clusters at most {TEXTS_MAX:,} documents: divide the release by crawl or by site")
     if target.gap_s is not None and target.gap_s < config.crawl.delay:

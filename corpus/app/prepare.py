@@ -26,7 +26,7 @@ from corpus.store.ip_claims import SqliteIpClaims
 from corpus.store.layout import parse_segment
 from corpus.store.warc_recover import recover_open
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import PARTITION_FILES, partition_file
+from corpus.url.partition import partition_file
 from corpus.url.scope import UrlScope
 
 
@@ -61,9 +61,9 @@ def prepare(project: Project) -> Prepared:
     if project.remote:
         _pass_epoch(project, newest_epoch(project))
     end_claims(project)
-    by_file = seeds_by_file(project.config)
+    by_file = seeds_by_file(project)
     prepared.seeds = sum(map(len, by_file.values()))
-    for number in range(PARTITION_FILES):
+    for number in range(project.layout.spread):
         seeds = by_file.get(number, [])
         if not seeds and not file_at(project.layout, number).exists():
             continue
@@ -86,7 +86,7 @@ def prepare(project: Project) -> Prepared:
 def _await_files(project: Project) -> None:
     """Every partition file on a server can be had: a dead machine's leases are waited for, a living one's are respected before
     anything of its folder is touched."""
-    for number in range(PARTITION_FILES):
+    for number in range(project.layout.spread):
         if file_at(project.layout, number).exists():
             store, clean = open_file(project.layout, number), False
             try:
@@ -166,14 +166,17 @@ def acked_ends(project: Project, names: list[str]) -> dict[str, int]:
     return ends
 
 
-def seeds_by_file(config: Config) -> dict[int, list[Judged]]:
+def seeds_by_file(project: Project) -> dict[int, list[Judged]]:
     """The seeds, judged, by the partition file that owns each."""
-    router = Router(url_rules(config))
+    config, spread = project.config, project.layout.spread
+    router = Router(url_rules(config), spread)
     by_file: dict[int, list[Judged]] = {}
     for url in seed_lines(config)[0]:
         sighting = seed(url)
         if sighting is not None:
-            by_file.setdefault(partition_file(registered_domain(host_of(sighting.url))), []).extend(router.judge([sighting]))
+            by_file.setdefault(partition_file(registered_domain(host_of(sighting.url)), spread), []).extend(
+                router.judge([sighting])
+            )
     return by_file
 
 
@@ -184,7 +187,7 @@ def fingerprints(project: Project) -> Iterator[Fingerprint]:
         " JOIN url u ON u.host = v.host AND u.uid = v.uid JOIN host h ON h.id = v.host"
         " WHERE v.content_sha256 IS NOT NULL AND v.near_original IS NULL AND u.kind = 0 ORDER BY coalesce(v.fetched_at, 0), h.name, u.tail"
     )
-    paths = [path for number in range(PARTITION_FILES) if (path := file_at(project.layout, number)).exists()]
+    paths = [path for number in range(project.layout.spread) if (path := file_at(project.layout, number)).exists()]
     rows = merge(*(read_one(path, query) for path in paths), key=lambda row: row[4] or 0.0)
     for host, tail, digest, simhash, at in rows:
         url, bits = from_tail(text_out(tail), text_out(host)), None if simhash is None else simhash & 0xFFFFFFFFFFFFFFFF

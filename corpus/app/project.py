@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from corpus.config.check import wrong_engine, wrong_frontier
+from corpus.config.check import wrong_engine, wrong_frontier, wrong_spread
 from corpus.config.tree import Config
 from corpus.errors import ServerGone, StoreError, UsageError
 from corpus.store.commits import Commits
@@ -75,14 +75,15 @@ def open_project(config: Config, *, create: bool = True) -> Project:
     """Open (or start) the folder of a configuration. Raises NewerSchema, StoreError when it cannot be used."""
     if wrong := wrong_frontier(config.store.frontier):
         raise UsageError(wrong[0], "store.frontier", wrong[1])
-    if bad := wrong_engine(config.engine):
+    if bad := wrong_spread(config.store) or wrong_engine(config.engine):
         raise UsageError(bad[1], bad[0], bad[2])
     server = "" if config.store.frontier == "sqlite" else config.store.frontier
-    layout = Layout(config.root, config.local, server, (config.store.lease, config.crawl.total_timeout))
+    leased = (config.store.lease, config.crawl.total_timeout)
+    layout = Layout(config.root, config.local, server, leased, config.store.partition_files)
     if server and create:
-        from corpus.store.frontier_pg_read import bind
+        from corpus.store.frontier_pg_bound import bind
 
-        bind(server, config.corpus.name)
+        bind(server, config.corpus.name, layout.spread)
     if config.in_bucket:
         project = _in_bucket(config, layout, create=create)
     else:

@@ -77,7 +77,9 @@ def _enqueue(project: Project, authorities: list[str]) -> None:
     """One URL of kind `robots` for each, queued (again) in the partition file that owns its domain."""
     by_file: dict[int, list[str]] = {}
     for authority in authorities:
-        by_file.setdefault(partition_file(registered_domain(host_of(authority))), []).append(robots_url(authority))
+        by_file.setdefault(partition_file(registered_domain(host_of(authority)), project.layout.spread), []).append(
+            robots_url(authority)
+        )
     with stage_lock(project.layout.locks, "crawl"):
         for file, urls in sorted(by_file.items()):
             store = open_file(project.layout, file)

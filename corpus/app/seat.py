@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from corpus.app.fetch_neighbours import ThreadedClaims
 from corpus.app.project import Project
-from corpus.config.tree import Config
 from corpus.crawl.clock import RealClock
 from corpus.crawl.ports import FrontierStore, Inbox
 from corpus.errors import ServerGone
@@ -118,12 +117,12 @@ def let_go(store: FrontierStore) -> None:
             store.let_go()
 
 
-def plant(config: Config, stores: Mapping[int, FrontierStore]) -> None:
+def plant(project: Project, stores: Mapping[int, FrontierStore]) -> None:
     """The seeds of files that nobody has planted in this run: harmless when somebody has."""
     from corpus.app.prepare import seeds_by_file
     from corpus.crawl.ports import Ack
 
     if stores:
-        for number, seeds in seeds_by_file(config).items():
+        for number, seeds in seeds_by_file(project).items():
             if number in stores:
                 stores[number].commit([Ack(own=(judged,)) for judged in seeds])

@@ -33,7 +33,6 @@ from corpus.observe.live_file import read_live, read_series
 from corpus.observe.metrics import FleetNumbers
 from corpus.observe.words import many
 from corpus.store.locks import holder
-from corpus.url.partition import PARTITION_FILES
 
 PAGE_ROWS = 50
 LOOK_S = 2.0
@@ -210,7 +209,7 @@ class Look:
         row = host_row(self.project, host)
         if row is None:
             return None
-        file = partition_file(registered_domain(host))
+        file = partition_file(registered_domain(host), self.project.layout.spread)
         found = self._one(
             file, "SELECT state, reason, warc_file, count(*) FROM urls WHERE host = ? AND kind = 'page' GROUP BY 1, 2, 3", (host,)
         )
@@ -276,7 +275,7 @@ class Look:
     def _all(self, query: str, parameters: tuple[Any, ...], told: Told = _legible, most: int | None = None) -> Rows:
         deadline = time.monotonic() + LOOK_S
         rows: list[tuple[Any, ...]] = []
-        for file in range(PARTITION_FILES):
+        for file in range(self.project.layout.spread):
             found = self._one(file, query, parameters, deadline, told, most)
             rows += found.rows
             if not found.whole:

@@ -19,7 +19,6 @@ from corpus.app.takedown_targets import Targets
 from corpus.crawl.ports import Ack, Settled
 from corpus.model import Kind, UrlState
 from corpus.reasons import REASONS
-from corpus.url.partition import PARTITION_FILES
 
 if TYPE_CHECKING:
     from corpus.store.frontier_pg_read import ServerFile
@@ -70,7 +69,7 @@ def exclude(project: Project, targets: Targets, causes: dict[str, str]) -> int:
 
 
 def _files(project: Project) -> Iterator[tuple[int, Path | ServerFile]]:
-    for number in range(PARTITION_FILES):
+    for number in range(project.layout.spread):
         path = file_at(project.layout, number)
         if path.exists():
             yield number, path

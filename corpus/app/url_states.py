@@ -15,7 +15,6 @@ from corpus.app.frontier_view import tally
 from corpus.app.project import Project
 from corpus.app.segments import segment_of
 from corpus.model import UrlState
-from corpus.url.partition import PARTITION_FILES
 
 _BY_FILE = "SELECT warc_file, count(*) FROM urls WHERE state = 'fetched' AND kind = 'page' GROUP BY 1"
 MAP = "map"
@@ -88,13 +87,13 @@ class StatesNow:
 
     def _count(self, *, anew: bool) -> None:
         whole = anew or not self._lie
-        for _ in range(PARTITION_FILES):
+        for _ in range(self._project.layout.spread):
             began = self._monotonic()
             if not whole and began < self._due:
                 return
             path = file_at(self._project.layout, self._next)
             self._lie[self._next] = list(read_one(path, _BY_FILE)) if path.exists() else []
-            self._next = (self._next + 1) % PARTITION_FILES
+            self._next = (self._next + 1) % self._project.layout.spread
             ended = self._monotonic()
             self._due = ended + COSTS * (ended - began)
 

@@ -20,7 +20,6 @@ from corpus.app.views import in_batches
 from corpus.errors import StoreError
 from corpus.model import Kind as UrlKind
 from corpus.store.frontier_schema import KIND_CODE
-from corpus.url.partition import PARTITION_FILES
 
 if TYPE_CHECKING:
     from corpus.store.frontier_pg_read import ServerFile
@@ -116,7 +115,7 @@ class Places:
 
 def check_frontier(project: Project, findings: Findings, places: Places, *, running: bool) -> None:
     """Each partition file by itself (while nothing is running: several questions, one moment), and its claims on the archive."""
-    for number in range(PARTITION_FILES):
+    for number in range(project.layout.spread):
         path = file_at(project.layout, number)
         if not path.exists():
             continue

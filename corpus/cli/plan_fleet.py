@@ -63,6 +63,7 @@ def render(told: dict[str, Any]) -> str:
 
     target, line, manners, cores = told["target"], told["transfer"], told["politeness"], told["cores"]
     machines, stored, pg, part = told["machines"], told["stored_bytes"], told["postgresql"], told["regions"]
+    fleets = told["fleets"]
     rows = [
         ("pages", f"{count(target['pages'])} of {size(target['page_bytes'])} in {target['days']:g} days: {count(told['pages_per_s'])} a second"),
         ("transfer", f"at most {size(line['at_most_bytes_per_s'])}/s, {line['at_most_gbit_per_s']:.1f} Gbit/s; compressed, as most sites send, {line['likely_gbit_per_s']:.1f} Gbit/s"),
@@ -72,6 +73,7 @@ def render(told: dict[str, Any]) -> str:
         ("measuring", f"{count(cores['process'])} cores meanwhile, {machines['process']} machines; band join {count(cores['clusters_core_hours'])} core-hours more"),
         ("archives", f"{size(stored['warc'])} WARC, {size(stored['parquet'])} Parquet"),
         ("frontier", f"{size(stored['frontier'])}; PostgreSQL {rate(pg['server_cores'])} cores, {count(pg['new_urls_per_s'])} new URLs/s, {size(pg['log_bytes_per_s'])}/s of log, {pg['primaries']} primaries"),
+        ("fleets", f"{fleets['fleets']}, each of {fleets['workers_each']} workers on a database of its own with store.partition_files = {fleets['partition_files']}"),
     ]  # fmt: skip
     rows += [
         (

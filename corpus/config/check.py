@@ -17,8 +17,9 @@ from corpus.config import sense
 from corpus.config.load import ConfigError, Problem, load_config
 from corpus.config.tree import Config
 from corpus.errors import CorpusError
-from corpus.store.settings import EngineSettings
+from corpus.store.settings import EngineSettings, StoreSettings
 from corpus.url.canonical import canonical_url
+from corpus.url.partition import PARTITION_FILES
 from corpus.url.scope import UrlScope
 
 if TYPE_CHECKING:
@@ -259,6 +260,14 @@ def wrong_frontier(value: str) -> tuple[str, str] | None:
     return _wrong_dsn(value)
 
 
+def wrong_spread(store: StoreSettings) -> tuple[str, str, str] | None:
+    """What is wrong with the number of partition files: (key, message, hint)."""
+    if store.frontier == "sqlite" and store.partition_files != PARTITION_FILES:
+        told = f"a frontier in SQLite has {PARTITION_FILES} partition files"
+        return "store.partition_files", told, "leave it out; a fleet has its frontier on PostgreSQL (store.frontier)"
+    return None
+
+
 def _wrong_dsn(value: str) -> tuple[str, str] | None:
     """What PostgreSQL's own reader finds wrong with a DSN, and a database that is left to chance."""
     from psycopg import ProgrammingError
@@ -296,8 +305,7 @@ def _elsewhere(config: Config) -> list[tuple[str, str, str]]:
     found += _bucket(config)
     if wrong := wrong_frontier(config.store.frontier):
         found.append(("store.frontier", *wrong))
-    if bad := wrong_engine(config.engine):
-        found.append(bad)
+    found += [bad for bad in (wrong_spread(config.store), wrong_engine(config.engine)) if bad]
     proxy = config.crawl.proxy
     if proxy is not None and (urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname):
         found.append(("crawl.proxy", f"not a proxy's URL: {proxy[:200]!r}", 'write "http://proxy.example:3128"'))

@@ -31,7 +31,6 @@ from corpus.crawl.prints import with_numbers
 from corpus.crawl.settlement import CaptureJob, Committed, Round, Settlement
 from corpus.model import CaptureRef, Kind, Sighting
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
 
 OUTBOX_BATCH = 4096
 GROUP_PAGES = 500
@@ -249,7 +248,7 @@ class Committer:
         """Which domains link to ours, as far as nobody has stored it, by the files that own the domains linked to."""
         found: dict[int, list[tuple[str, int]]] = {}
         for domain, bits in self._router.yields.new_links().items():
-            found.setdefault(partition_file(domain), []).append((domain, bits))
+            found.setdefault(self._router.file_of(domain), []).append((domain, bits))
         return {file: pairs for file, pairs in found.items() if file in self._files}
 
     def knows(self, url: str, depth: int) -> bool:

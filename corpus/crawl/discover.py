@@ -17,7 +17,7 @@ from corpus.model import Kind, Sighting
 from corpus.page.tree import Page
 from corpus.url.canonical import canonical_url, fetch_url
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
+from corpus.url.partition import partition_file, partition_of
 
 Known = Callable[[str, int], bool]
 """Whether a plain link to this URL, at this depth, says nothing that is not durable already (`Committer.knows`)."""
@@ -76,10 +76,10 @@ def seed(url: str) -> Sighting | None:
 
 @lru_cache(maxsize=65_536)
 def owner_of(origin: str) -> tuple[str, str, int]:
-    """(host, registered domain, partition file) of `scheme://host:port`, the part of a canonical URL before its path."""
+    """(host, registered domain, logical partition) of `scheme://host:port`, the part of a canonical URL before its path."""
     host = host_of(origin)
     domain = registered_domain(host)
-    return host, domain, partition_file(domain)
+    return host, domain, partition_of(domain)
 
 
 def _owner(sighting: Sighting) -> tuple[str, str, int]:
@@ -97,9 +97,10 @@ def _linking_domain(sighting: Sighting) -> str:
 class Router:
     """Sends sightings to their owners and judges those that are ours."""
 
-    def __init__(self, rules: UrlRules, yields: Yields | None = None) -> None:
-        """`yields`: what patterns and domains have brought so far; absent, this process has seen nothing yet."""
-        self._rules = rules
+    def __init__(self, rules: UrlRules, spread: int, yields: Yields | None = None) -> None:
+        """`spread`: over how many partition files the frontier is spread; `yields`: what patterns and domains have brought so far;
+        absent, this process has seen nothing yet."""
+        self._rules, self._spread = rules, spread
         self.yields = yields or Yields(rules.trusted)
 
     def judge(self, sightings: Iterable[Sighting]) -> list[Judged]:
@@ -115,8 +116,11 @@ class Router:
             judged.append(Judged(sighting, host, domain, excluded))
         return judged
 
-    @staticmethod
-    def by_file(sightings: Iterable[Sighting]) -> dict[int, list[Sighting]]:
+    def file_of(self, domain: str) -> int:
+        """The partition file that owns a registered domain."""
+        return partition_file(domain, self._spread)
+
+    def by_file(self, sightings: Iterable[Sighting]) -> dict[int, list[Sighting]]:
         """Sightings by the partition file that owns them. Of several that say the same of a URL only the nearest is left:
         most links of a site stand on most of its pages."""
         nearest: dict[tuple[str, Kind, int, float], Sighting] = {}
@@ -127,5 +131,5 @@ class Router:
                 nearest[key] = sighting
         files: dict[int, list[Sighting]] = {}
         for sighting in nearest.values():
-            files.setdefault(_owner(sighting)[2], []).append(sighting)
+            files.setdefault(_owner(sighting)[2] % self._spread, []).append(sighting)
         return files

@@ -23,8 +23,7 @@ from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.settlement import CaptureJob, Settlement
 from corpus.model import FetchResult, Kind, Response, Sighting
 from corpus.optout.settings import OptoutSettings
-from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
+from corpus.url.host import host_of
 
 
 class Post(Protocol):
@@ -108,7 +107,7 @@ class Errands:
 
     async def receive(self, errand: Errand) -> None:
         """Run an errand for another process, or pass it on when its host has gone to another owner."""
-        file = _file_of(errand)
+        file = self._hosts.file_of(host_of(errand.url))
         if self._hosts.owns(file) or self._post is None:
             await self._hand_over(errand)
         else:
@@ -119,10 +118,10 @@ class Errands:
         again there."""
         desks = list(self._hosts.desks.values())
         for desk in desks:
-            theirs = [errand for errand in desk.errands if errand.asker < 0 and _for_file(errand) in files]
+            theirs = [errand for errand in desk.errands if errand.asker < 0 and self._hosts.file_of(errand.for_host) in files]
             for errand in theirs:
                 desk.errands.remove(errand)
-        for key in [key for key, (_, errand) in self._away.items() if _for_file(errand) in files]:
+        for key in [key for key, (_, errand) in self._away.items() if self._hosts.file_of(errand.for_host) in files]:
             del self._away[key]
         for desk in desks:
             while desk.file in files and desk.errands:
@@ -160,7 +159,7 @@ class Errands:
             self._hosts.resume(owner)
             return
         owner.suspended = True
-        file = _file_of(hop)
+        file = self._hosts.file_of(host_of(hop.url))
         if self._hosts.owns(file):
             await self._hand_over(hop)
         elif self._post is None:
@@ -179,7 +178,7 @@ class Errands:
     async def send(self, errand: Errand) -> float:
         """See to it that one of our hosts is asked for a file, once; returns for how long that host is to be left alone."""
         target = host_of(errand.url)
-        desk = await self._hosts.desk(target, _file_of(errand))
+        desk = await self._hosts.desk(target, self._hosts.file_of(target))
         waits = any((one.authority, one.kind) == (errand.authority, errand.kind) for one in desk.errands)
         if not waits and (errand.authority, errand.kind) not in desk.asking:
             desk.errands.append(errand)
@@ -188,7 +187,8 @@ class Errands:
 
     async def _hand_over(self, errand: Errand) -> None:
         """Put an errand on the desk of one of our hosts, unless that host is to be left alone for long."""
-        desk = await self._hosts.desk(host_of(errand.url), _file_of(errand))
+        target = host_of(errand.url)
+        desk = await self._hosts.desk(target, self._hosts.file_of(target))
         twins = [one for one in desk.errands if (one.authority, one.kind, one.url) == (errand.authority, errand.kind, errand.url)]
         if errand.asker >= 0 and any(one.asker < 0 for one in twins):
             return  # the host that it is for is ours by now: whoever asked waits no longer
@@ -240,13 +240,3 @@ class Errands:
         rules = self._book.rules(row.authority)
         owner.row = host_with_crawl_delay(owner.row, rules.crawl_delay_s, self._settings, self._clock.wall())
         return tuple(sitemaps(rules.sitemaps, row.url)) if self._settings.sitemaps else ()
-
-
-def _file_of(errand: Errand) -> int:
-    """The partition file of the host that is to be asked."""
-    return partition_file(registered_domain(host_of(errand.url)))
-
-
-def _for_file(errand: Errand) -> int:
-    """The partition file of the host that waits for the answer."""
-    return partition_file(registered_domain(errand.for_host))

@@ -14,16 +14,15 @@ from typing import Any
 from corpus.crawl import breaker
 from corpus.crawl.authority import AuthorityBook
 from corpus.crawl.desk import HEADS, Desk
+from corpus.crawl.discover import Router
 from corpus.crawl.ports import Ack, Clock, Due, FrontierStore, HostRow, QueuedUrl
 from corpus.crawl.priority import with_host
 from corpus.crawl.recrawl import Plan, plan
 from corpus.crawl.restart import Hold, rested
 from corpus.crawl.schedule import Schedule
 from corpus.crawl.settings import CrawlSettings, RecrawlSettings
-from corpus.crawl.yields import Yields
 from corpus.model import Kind
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
 
 DESKS_MAX = 2_048
 """Hosts with a desk (about 2 kB each), unless six times the slots are more; the others are only known to the schedule."""
@@ -36,14 +35,14 @@ class Hosts:
 
     def __init__(
         self, settings: CrawlSettings, files: Mapping[int, FrontierStore], book: AuthorityBook, clock: Clock, in_store: InStore,
-        yields: Yields, recrawl: RecrawlSettings | None = None,
+        router: Router, recrawl: RecrawlSettings | None = None,
     ) -> None:  # fmt: skip
         self.schedule = Schedule(settings, share=0.0 if recrawl is None else recrawl.share)
         self.plan = None if recrawl is None else Plan(recrawl)
         """How pages that were visited fall due; None: they do not."""
         self.desks: dict[str, Desk] = {}
         self._settings, self._files, self._book, self._clock, self._in_store = settings, files, book, clock, in_store
-        self._yields = yields
+        self._router, self._yields = router, router.yields
         self.addresses = breaker.AddressBreakers(settings)
         self._desks_max = max(DESKS_MAX, 6 * settings.slots)
         self._holds: dict[int, Hold] = {}
@@ -89,6 +88,10 @@ class Hosts:
 
     # ---- files that leave
 
+    def file_of(self, host: str) -> int:
+        """The partition file that a host belongs to."""
+        return self._router.file_of(registered_domain(host))
+
     def owns(self, file: int) -> bool:
         """Whether hosts of this partition file are ours to visit, now and for as long as can be seen."""
         return file in self._files and file not in self.leaving
@@ -106,10 +109,10 @@ class Hosts:
         for desk in [desk for desk in self.desks.values() if desk.file in files]:
             self._book.forget(desk.authorities)
             del self.desks[desk.row.host]
-        for domain in [domain for domain in self._domain_pages if partition_file(domain) in files]:
+        for domain in [domain for domain in self._domain_pages if self._router.file_of(domain) in files]:
             del self._domain_pages[domain]
         self._holds = {number: hold for number, hold in self._holds.items() if number not in files}
-        await self._in_store(self._yields.forget, files)
+        await self._in_store(self._yields.forget, lambda domain: self._router.file_of(domain) in files)
 
     async def retire(self, desk: Desk) -> None:
         """A host that has kept failing is given up: what waits there is excluded, and it is not asked again for long."""
@@ -159,7 +162,7 @@ class Hosts:
 
     async def visited(self, host: str) -> Desk | None:
         """The desk of a host that is to be visited now; it is not cleared away before the visit has begun. None: it is not ours."""
-        file = partition_file(registered_domain(host))
+        file = self.file_of(host)
         if not self.owns(file):
             self.schedule.skip(host, self._clock.monotonic())
             self.schedule.remove(host)
@@ -210,7 +213,7 @@ class Hosts:
         """Processing has measured pages of these hosts: their priority follows."""
         by_file: dict[int, dict[str, float]] = {}
         for host, quality in qualities.items():
-            by_file.setdefault(partition_file(registered_domain(host)), {})[host] = quality
+            by_file.setdefault(self.file_of(host), {})[host] = quality
         for file in by_file.keys() & self._files.keys():
             await self._in_store(self._files[file].grade, by_file[file])
         for host in qualities.keys() & self.desks.keys():

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 from corpus.crawl.hosts import Hosts
 from corpus.crawl.ports import FrontierStore
 from corpus.crawl.visit import Visitor
-from corpus.url.host import registered_domain
-from corpus.url.partition import partition_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class Moves:
         """Whether these files have left; else something of them is still under way. A visit is never broken off for it."""
         if not going <= self._hosts.leaving:
             await self._hosts.let_go(going)
-        if any(partition_file(registered_domain(host)) in going for host in visited):
+        if any(self._hosts.file_of(host) in going for host in visited):
             return False
         self._visitor.let_go(going)
         await self._seal()

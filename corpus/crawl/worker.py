@@ -90,7 +90,7 @@ class Worker:
         `porter`: whoever changes what is in `files`, where they may change."""
         self._settings, self._files, self._committer, self._tools, self._clock = settings, files, committer, tools, clock
         self._in_store, self._tell, self._fresh, self._left_alone = in_store, tell, fresh, quiet
-        self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router.yields, tools.recrawl)
+        self._hosts = Hosts(settings, files, tools.book, clock, in_store, tools.router, tools.recrawl)
         self._quota = Quota(quota)
         self._bell, self._flush_bell = Bell(), Bell()
         self._loaded = asyncio.Event()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,6 @@ from corpus.crawl.templates import patterns
 from corpus.page.novelty import Said
 from corpus.page.words import Hashes
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
 
 NEW_SHARE, NEW_WORDS, NEW_WORDS_FACET, NOTHING = 0.3, 40.0, 120.0, 15.0
 """A page says something new when this share of it, or about this many words, are new to this part of its site (for a near
@@ -116,12 +115,12 @@ class Yields:
             if row.domain not in self._domains:
                 self._keep(row)
 
-    def forget(self, files: Collection[int]) -> None:
-        """These partition files leave, and all of this is stored there: another owner's counts must not be overwritten when they return.
-        In the store thread."""
-        for domain in [domain for domain in self._domains if partition_file(domain) in files]:
+    def forget(self, leaves: Callable[[str], bool]) -> None:
+        """Registered domains of files that leave, where all of this is stored: another owner's counts must not be overwritten when they
+        return. In the store thread."""
+        for domain in [domain for domain in self._domains if leaves(domain)]:
             del self._domains[domain]
-        self._retired = {host for host in self._retired if partition_file(registered_domain(host)) not in files}
+        self._retired = {host for host in self._retired if not leaves(registered_domain(host))}
 
     def linked(self, domain: str, by: str) -> None:
         """A page of the registered domain `by` links to `domain`."""

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import psycopg
 
-from corpus.errors import UsageError
+from corpus.store.frontier_pg_bound import check_spread
 from corpus.store.frontier_pg_db import dial, shown, spoken, told, translated
 from corpus.store.frontier_pg_schema import PARENT, schema_of
+from corpus.url.partition import PARTITION_FILES
 
 _AT_ONCE = 5_000
-_BINDING = 0x636F7276
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,15 @@ class ServerFile:
 
     dsn: str
     file: int
+    spread: int = PARTITION_FILES
 
     @property
     def name(self) -> str:
         return f"{shown(self.dsn)} {schema_of(self.file)}"
 
     def exists(self) -> bool:
-        return self.file in files(self.dsn)
+        """Raises UsageError where the frontier is spread over another number of files: what is looked for would lie elsewhere."""
+        return self.file in files(self.dsn, self.spread)
 
     def rows(self, query: str, args: Sequence[Any] = (), *, seconds: float | None = None) -> Iterator[tuple[Any, ...]]:
         """Rows of a query in SQLite's words. `seconds`: how long the server may take. Raises StoreError, TimeoutError."""
@@ -51,10 +53,12 @@ class ServerFile:
                 con.execute(cast(Any, f"VACUUM {schema_of(self.file)}.{table}"))
 
 
-def files(dsn: str) -> list[int]:
-    """Numbers of the partition files there are."""
+def files(dsn: str, spread: int | None = None) -> list[int]:
+    """Numbers of the partition files there are. With `spread` UsageError is raised where the frontier has another."""
     sql = f"SELECT part FROM {PARENT}.lease ORDER BY part"
     with translated(shown(dsn)), closing(dial(dsn, None, readonly=True)) as con:
+        if spread is not None:
+            check_spread(con, spread, shown(dsn))
         (there,) = con.execute("SELECT to_regclass(%s)", (f"{PARENT}.lease",)).fetchone() or (None,)
         return [] if there is None else [int(part) for (part,) in con.execute(cast(Any, sql)).fetchall()]
 
@@ -88,25 +92,3 @@ def disk_bytes(dsn: str) -> int:
         names = [schema_of(number) for number in files(dsn)]
         (found,) = con.execute(cast(Any, sql + " WHERE c.relkind = 'r' AND n.nspname = ANY(%s)"), (names,)).fetchone() or (0,)
         return int(found)
-
-
-def bind(dsn: str, corpus: str) -> None:
-    """Make sure that a database holds the frontier of one corpus only. Raises UsageError naming the other."""
-    where = shown(dsn)
-    with translated(where), closing(dial(dsn, None)) as con, con.transaction():
-        con.execute("SELECT pg_advisory_xact_lock(%s)", (_BINDING,))  # workers of a fleet start at the same moment
-        con.execute(cast(Any, f"CREATE SCHEMA IF NOT EXISTS {PARENT}"))
-        con.execute(
-            cast(
-                Any,
-                f"CREATE TABLE IF NOT EXISTS {PARENT}.corpus (one smallint PRIMARY KEY DEFAULT 1 CHECK (one = 1), name text NOT NULL)",
-            )
-        )
-        con.execute(cast(Any, f"INSERT INTO {PARENT}.corpus (name) VALUES (%s) ON CONFLICT DO NOTHING"), (corpus,))
-        (name,) = con.execute(cast(Any, f"SELECT name FROM {PARENT}.corpus")).fetchone() or ("",)
-        if name != corpus:
-            raise UsageError(
-                f"this database holds the frontier of the corpus {name!r}",
-                "store.frontier",
-                "give every corpus a database of its own",
-            )

@@ -26,6 +26,7 @@ from corpus.store import frontier_pg_schema as pg
 from corpus.store.frontier_batch import Changes
 from corpus.store.frontier_filter import OwnerFilter
 from corpus.store.frontier_pg_batch import Ahead, heads, read_ahead, write_hosts
+from corpus.store.frontier_pg_bound import check_spread
 from corpus.store.frontier_pg_db import Fence, Spoken, dial, shown, transaction, translated
 from corpus.store.frontier_pg_idle import Idle, read_tally
 from corpus.store.frontier_pg_names import ServerNames
@@ -37,6 +38,7 @@ from corpus.store.frontier_view import queued_url
 from corpus.store.frontier_write import write, write_acks
 from corpus.store.frontier_yields import write_yields
 from corpus.url.host import host_of, registered_domain
+from corpus.url.partition import PARTITION_FILES
 
 IDLE_MS = 30_000
 """A transaction whose owner says nothing for so long (a suspended process) is ended by the server."""
@@ -70,7 +72,9 @@ class PostgresFrontier(SqliteFrontier):
         recent: RecentSeen | None = None,
         seen: OwnerFilter | None = None,
         lease: Lease | None = None,
+        spread: int = PARTITION_FILES,
     ) -> None:
+        """Raises UsageError where the database is spread over another number of files than `spread`."""
         self._where = f"{shown(dsn)} {pg.schema_of(file)}"
         self.path, self.file, self._filter, self._lease = Path(pg.schema_of(file)), file, seen, lease
         raw = dial(dsn, file)
@@ -85,6 +89,7 @@ class PostgresFrontier(SqliteFrontier):
                 for name in ("enable_hashjoin", "enable_mergejoin", "enable_bitmapscan"):
                     raw.execute(cast(Any, f"SET {name} = off"))
                 raw.execute("SET random_page_cost = 0.2")
+                check_spread(raw, spread, self._where)
                 prepare(self._pg, file)
         except BaseException:
             raw.close()

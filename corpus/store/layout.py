@@ -16,6 +16,7 @@ from corpus.errors import AlreadyExists, NewerSchema, StoreError
 from corpus.model import SCHEMA_VERSION
 from corpus.store.local_objects import LocalObjects
 from corpus.store.objects import ObjectStore
+from corpus.url.partition import PARTITION_FILES
 from corpus.version import __version__
 
 FAMILIES = ("documents", "signals", "spans", "signatures")
@@ -36,6 +37,8 @@ class Layout:
     """DSN of the PostgreSQL server that keeps the frontier; empty where SQLite does."""
     lease: tuple[float, float] = (30.0, 120.0)
     """(seconds for which a partition file on a server is leased, the longest a request may last)"""
+    spread: int = PARTITION_FILES
+    """Over how many partition files the frontier is spread"""
     node: str = ""
     """Who owns leases from here: a member of a fleet; empty for this machine's folder."""
 

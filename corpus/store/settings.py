@@ -8,6 +8,9 @@ from pydantic import PositiveInt
 
 from corpus.settings import Bytes, Seconds, Settings
 
+SPREADS = (16, 32, 64, 128, 256)
+"""Over how many partition files a frontier on a server can be spread."""
+
 
 class StoreSettings(Settings):
     root: str = "."
@@ -18,6 +21,9 @@ class StoreSettings(Settings):
     frontier: str = "sqlite"
     """`sqlite`, or the DSN of a PostgreSQL server (15 or newer, `corpus[fleet]`) with a database for this corpus alone:
     `postgresql://user@host:5432/database`. The password comes from PGPASSWORD or ~/.pgpass."""
+    partition_files: Literal[16, 32, 64, 128, 256] = 16
+    """Over how many partition files a frontier on PostgreSQL is spread, which is the most workers a fleet can have; each takes a
+    connection of the server. Settled when the database is new. SQLite has 16."""
     segment_bytes: Bytes = 128 * 2**20
     """A WARC file is sealed at this size."""
     segment_age: Seconds | None = None

@@ -21,7 +21,7 @@ from tests.fleet.fleet_kit import FleetFolder
 from tests.postgres_kit import Postgres, postgres
 
 
-def crawled(database: Postgres, workers: int, hosts: int, pages: int) -> dict[str, Any]:
+def crawled(database: Postgres, workers: int, hosts: int, pages: int, files: int) -> dict[str, Any]:
     """One crawl from nothing to its end by so many workers."""
     web = SimWeb(5, plain_hosts(hosts, pages, page_bytes=8_000, links=40))
     with tempfile.TemporaryDirectory() as folder, web.serve_in_process(Path(folder, "contacts.jsonl")) as server:
@@ -32,6 +32,7 @@ def crawled(database: Postgres, workers: int, hosts: int, pages: int) -> dict[st
             "store.segment_bytes=32MiB",
             "store.lease=60s",
             "crawl.total_timeout=20s",
+            f"store.partition_files={files}",
         )
         fleet = FleetFolder.at(Path(folder, "corpus"), server, web.seeds(), database.dsn(), *settings)
         used = 0.0
@@ -44,7 +45,7 @@ def crawled(database: Postgres, workers: int, hosts: int, pages: int) -> dict[st
                 used += usage.ru_utime + usage.ru_stime
         stored = fleet.pages()
         return {
-            "bench": "fleet", "workers": workers, "pages": stored, "cpu_s": round(used, 2), "server_cpu_s": round(database.cpu_s() - at, 2),
+            "bench": "fleet", "workers": workers, "files": files, "pages": stored, "cpu_s": round(used, 2), "server_cpu_s": round(database.cpu_s() - at, 2),
             "moves": sum(worker.said().count("moving files") for worker in started),
         }  # fmt: skip
 
@@ -54,12 +55,13 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=300)
     parser.add_argument("--pages", type=int, nargs=2, default=[8, 24], help="of a host, in the small web and the large one")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--files", type=int, default=16, help="partition files")
     given = parser.parse_args()
     best: dict[int, dict[str, float]] = {}
     with postgres(("shared_buffers=512MB",)) as database:
         for _ in range(given.rounds):
             for workers in (1, 2):
-                small, large = (crawled(database, workers, given.hosts, pages) for pages in given.pages)
+                small, large = (crawled(database, workers, given.hosts, pages, given.files) for pages in given.pages)
                 more = large["pages"] - small["pages"]
                 cost = {name: (large[name] - small[name]) / more * 1e3 for name in ("cpu_s", "server_cpu_s")}
                 for line in (small, large):
@@ -69,7 +71,12 @@ def main() -> None:
     for workers, cost in best.items():
         print(
             json.dumps(
-                {"bench": "fleet, one page more", "workers": workers, **{f"{k[:-2]}_ms": round(v, 3) for k, v in cost.items()}}
+                {
+                    "bench": "fleet, one page more",
+                    "workers": workers,
+                    "files": given.files,
+                    **{f"{k[:-2]}_ms": round(v, 3) for k, v in cost.items()},
+                }
             )
         )
 

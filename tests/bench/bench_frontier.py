@@ -27,12 +27,13 @@ from pathlib import Path
 import numpy as np
 
 from corpus.crawl.authority import AuthorityBook
+from corpus.crawl.discover import Router
 from corpus.crawl.gate import COMPARED_MAX, Fingerprint, NearIndex
 from corpus.crawl.hosts import Hosts
 from corpus.crawl.ports import Ack, Due, HostRow, Judged, QueuedUrl, Settled
 from corpus.crawl.seen import RecentSeen, SeenFilter
 from corpus.crawl.settings import CrawlSettings
-from corpus.crawl.yields import Yields
+from corpus.crawl.traps import UrlRules
 from corpus.model import CaptureRef, Sighting, UrlState
 from corpus.optout.settings import OptoutSettings
 from corpus.store.frontier_filter import OwnerFilter
@@ -40,6 +41,7 @@ from corpus.store.frontier_rows import uid_of
 from corpus.store.frontier_sqlite import SqliteFrontier
 from corpus.testing.clock import VirtualClock
 from corpus.url.partition import PARTITION_FILES, partition_file
+from corpus.url.scope import UrlScope
 
 BATCH = 5_000
 
@@ -76,7 +78,7 @@ def fill(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
     each = max(urls // hosts, 1)
     lines: dict[int, list[Judged]] = {number: [] for number in files}
     for host in range(hosts):
-        number = partition_file(host_of_number(host))
+        number = partition_file(host_of_number(host), PARTITION_FILES)
         lines[number] += [_judged(host, n) for n in range(each)]
         if len(lines[number]) >= BATCH:
             files[number].commit([Ack(own=tuple(lines[number]))])
@@ -92,7 +94,7 @@ def bulk(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
     each = max(urls // hosts, 1)
     mine: dict[int, list[int]] = {number: [] for number in files}
     for host in range(hosts):
-        mine[partition_file(host_of_number(host))].append(host)
+        mine[partition_file(host_of_number(host), PARTITION_FILES)].append(host)
     for number, store in files.items():
         if not mine[number]:
             continue
@@ -135,7 +137,7 @@ def take_and_ack(
         if turn % line == 0:
             heads = {host: [] for host in rng.sample(range(hosts), min(group, hosts))}
         for host in heads:
-            name, number = host_of_number(host), partition_file(host_of_number(host))
+            name, number = host_of_number(host), partition_file(host_of_number(host), PARTITION_FILES)
             if turn % line == 0:
                 heads[host] = files[number].heads(name, line, again=False)
             if not heads[host]:
@@ -253,7 +255,8 @@ def loaded(folder: str) -> None:
         return call(*arguments)
 
     book = AuthorityBook(OptoutSettings(), settings.robots_token, lambda digest: b"")
-    held = Hosts(settings, files, book, clock, in_store, Yields())
+    router = Router(UrlRules(settings, UrlScope(any=True)), PARTITION_FILES)
+    held = Hosts(settings, files, book, clock, in_store, router)
     before = rss_bytes()
     asyncio.run(held.load(fresh=True, revisit=False))
     hosts = len(held.schedule._hosts.number)

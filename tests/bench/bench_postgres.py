@@ -56,7 +56,7 @@ def bulk(files: dict[int, SqliteFrontier], hosts: int, urls: int) -> None:
     each = max(urls // hosts, 1)
     mine: dict[int, list[str]] = {number: [] for number in files}
     for host in range(hosts):
-        if (number := partition_file(host_of_number(host))) in mine:
+        if (number := partition_file(host_of_number(host), PARTITION_FILES)) in mine:
             mine[number].append(host_of_number(host))
     for number, store in files.items():
         if not mine[number]:

@@ -44,7 +44,7 @@ from corpus.store.consent_log import AuthorityRead
 from corpus.store.warc_record import encode_record, record_id, warc_date, warc_fields
 from corpus.store.warc_write import SealedSegment
 from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import partition_file
+from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.bench.bench_release import texts
 
 CRAWL, SPREAD, WORDS = "2026-11", 20, 120
@@ -210,7 +210,7 @@ def _frontier(project: Project, file: str, places: list[tuple[str, int, int, str
     for url, offset, length, digest in places:
         capture = CaptureRef(file, offset, length)
         settled = Settled(url, UrlState.FETCHED, http_status=200, fetched_at=1.79e9, content_sha256=digest, capture=capture)
-        by_file.setdefault(partition_file(registered_domain(host_of(url))), []).append(settled)
+        by_file.setdefault(partition_file(registered_domain(host_of(url)), PARTITION_FILES), []).append(settled)
     for number, rows in by_file.items():
         store = open_file(project.layout, number)
         store.claim("bench")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpus.crawl.ports import Ack
-from corpus.url.partition import partition_file
+from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.bench.bench_frontier import _judged, bulk, fill, gate, host_of_number, lines, memory, open_files, seen
 from tests.bench.soak import grown, soak
 from tests.postgres_kit import Postgres
@@ -51,7 +51,7 @@ def test_a_server_that_filled_itself_holds_what_commits_make(postgres_server: Po
         if bulk_on_server:
             bench_postgres.bulk({0: store}, 60, 600)
         else:
-            mine = [host for host in range(60) if partition_file(host_of_number(host)) == 0]
+            mine = [host for host in range(60) if partition_file(host_of_number(host), PARTITION_FILES) == 0]
             assert len(mine) > 1
             store.commit([Ack(own=tuple(_judged(host, n) for host in mine for n in range(10)))])
         rows = store._pg.raw.execute(

@@ -18,7 +18,7 @@ pytest.importorskip("psycopg")
 import psycopg
 
 from corpus.store.fleet_schema import open_fleet
-from corpus.store.frontier_pg_read import bind
+from corpus.store.frontier_pg_bound import bind
 from corpus.store.frontier_postgres import PostgresFrontier
 
 pytestmark = pytest.mark.needs("postgres")

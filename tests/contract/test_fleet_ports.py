@@ -28,7 +28,7 @@ from corpus.store.fleet_inbox import PostgresInbox
 from corpus.store.fleet_members import Fleet, members_there, tell_of_order
 from corpus.store.fleet_near import PostgresNearIndex
 from corpus.store.fleet_schema import STEPS, fleet_schema, open_fleet
-from corpus.store.frontier_pg_read import bind
+from corpus.store.frontier_pg_bound import bind
 from corpus.store.frontier_postgres import Lease, PostgresFrontier
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.needs("postgres"))
@@ -356,7 +356,7 @@ def test_workers_that_start_at_the_same_moment_make_the_tables_once(postgres_ser
     def start() -> None:
         try:
             together.wait(30)
-            bind(dsn, "x")
+            bind(dsn, "x", 32)
             open_fleet(dsn).close()
         except BaseException as error:
             failed.append(error)

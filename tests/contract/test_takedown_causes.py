@@ -93,7 +93,8 @@ def test_a_whole_cluster_goes_where_that_is_asked_for(folder: Path) -> None:
 
 def _settle(folder: Path, url: str, state: UrlState, reason: str) -> None:
     """What a later visit made of a URL."""
-    store = open_file(project_of(folder).layout, partition_file(registered_domain(host_of(url))))
+    layout = project_of(folder).layout
+    store = open_file(layout, partition_file(registered_domain(host_of(url)), layout.spread))
     store.claim("test")
     store.commit([Ack(settled=(Settled(url, UrlState.QUEUED),))])
     store.commit(

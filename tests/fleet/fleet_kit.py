@@ -141,7 +141,7 @@ class FleetFolder(Folder):
         """Contacts to hosts of these partition files that began in that time (epoch seconds)."""
         return [
             contact for contact in self.server.log()
-            if since < contact.arrived_wall < until and partition_file(registered_domain(contact.host)) in files
+            if since < contact.arrived_wall < until and partition_file(registered_domain(contact.host), self.layout.spread) in files
         ]  # fmt: skip
 
     def check_truth(self, web: LawWeb) -> None:

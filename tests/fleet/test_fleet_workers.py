@@ -43,26 +43,26 @@ def _at(url: str, port: str) -> str:
 
 
 def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, demo_corpus: DemoCorpus, tmp_path: Path) -> None:
-    """The second one takes half from the first, whose fetch process stays, each what is near to its region; a pause holds both until they have; one is told to go and hands over; the other ends the crawl; every URL is what a single
+    """The frontier is spread over 32 files. The second one takes half from the first, whose fetch process stays, each what is near to its region; a pause holds both until they have; one is told to go and hands over; the other ends the crawl; every URL is what a single
     machine makes of it, and the archive says where each page was fetched. Meanwhile what needs all files to itself is refused."""
     with serving() as served:
         path = tmp_path / "corpus"
         path.mkdir()
         fleet = FleetFolder(path, None, dsn=postgres_server.dsn())  # type: ignore[arg-type]
-        store = f'root = "."\nfrontier = "{fleet.dsn}"\nlease = "4s"\nsegment_age = "1s"\n'
+        store = f'root = "."\nfrontier = "{fleet.dsn}"\nlease = "4s"\nsegment_age = "1s"\npartition_files = 32\n'
         config = (
             demo_config(served.origins).replace('root = "."\n', store).replace("[crawl]\n", '[crawl]\ntotal_timeout = "2s"\n')
         )
         (path / "corpus.toml").write_text(config, "utf-8")
-        for region, far in (("north-1", range(8, 16)), ("south-1", range(8))):
+        for region, far in (("north-1", range(16, 32)), ("south-1", range(16))):
             known_ways(fleet.dsn, region, far)
         with fleet:
             leaver = fleet.start("--region", "north-1")
-            fleet.until(lambda: len(fleet.owned()) == 16, "nobody begins")
+            fleet.until(lambda: len(fleet.owned()) == 32, "nobody begins")
             project = open_project(load_config(path / "corpus.toml", environment={}))
             pause(project)
             stays = fleet.start("--region", "south-1")
-            half = {file: "north-1" if file < 8 else "south-1" for file in range(16)}
+            half = {file: "north-1" if file < 16 else "south-1" for file in range(32)}
 
             def shared() -> bool:
                 region = {member.id: member.region for member in fleet.there()}
@@ -73,7 +73,7 @@ def test_two_workers_crawl_what_one_machine_crawls(postgres_server: Postgres, de
             assert "life=2" not in leaver.said(), "files left it, and it went on with the others"
             facts = {fact["name"]: fact["value"] for fact in status(project)["facts"]}
             assert facts["fleet"].startswith("2 workers")
-            assert "8 partition files" in facts["worker 100"]
+            assert "16 partition files" in facts["worker 100"]
             for verb in (("crawl",), ("takedown", "apply"), ("verify", "--repair")):
                 refused = corpus_cli(*verb, "-c", path / "corpus.toml", "--set", f"store.local={path}/.other")
                 assert (refused.code, "worker 100 on" in refused.err) == (1, True), verb
@@ -100,7 +100,7 @@ def known_ways(dsn: str, region: str, far: range) -> None:
     from corpus.store.fleet_schema import open_fleet
 
     with open_fleet(dsn) as con:
-        for file in range(16):
+        for file in range(32):
             con.execute("INSERT INTO frontier.way VALUES (%s, %s, 50, %s)", (file, region, 0.4 if file in far else 0.02))
 
 

@@ -149,13 +149,13 @@ class Crawl:
     """One folder's worth of state; `run` is one run of one fetch process over it, and may be called again."""
 
     def __init__(
-        self, web: SimWeb, config: CrawlSettings, *, optout: OptoutSettings | None = None, recrawl: RecrawlSettings | None = None, clock: VirtualClock | None = None, ack_sealed: bool = False
+        self, web: SimWeb, config: CrawlSettings, *, optout: OptoutSettings | None = None, recrawl: RecrawlSettings | None = None, clock: VirtualClock | None = None, ack_sealed: bool = False, spread: int = PARTITION_FILES
     ) -> None:  # fmt: skip
         self.web, self.config, self.optout, self.recrawl = web, config, optout or OptoutSettings(), recrawl
-        self.clock, self.ack_sealed = clock or VirtualClock(), ack_sealed
+        self.clock, self.ack_sealed, self.spread = clock or VirtualClock(), ack_sealed, spread
         self.log = ContactLog()
         self.transport = SimTransport(web, self.clock, config, log=self.log)
-        self.files = {n: MemoryFrontier() for n in range(PARTITION_FILES)}
+        self.files = {n: MemoryFrontier() for n in range(spread)}
         self.sinks = {kind: MemorySink(kind) for kind in ("pages", "policy", "sealed")}
         self.consent, self.inbox, self.gate = MemoryConsent(), MemoryInbox(), NearIndex(config.near_k)
         self.ends: list[Progress] = []
@@ -168,9 +168,12 @@ class Crawl:
         self.quiet: dict[int, float] = {}
         """Files of a lost owner: until when their hosts rest."""
 
+    def file_of(self, host: str) -> int:
+        return partition_file(registered_domain(host), self.spread)
+
     def router(self, seeds: Sequence[str]) -> Router:
         scope = UrlScope(any=True) if self.config.scope.any else UrlScope.from_seeds(seeds)
-        return Router(UrlRules(self.config, scope))
+        return Router(UrlRules(self.config, scope), self.spread)
 
     def run(
         self,
@@ -189,9 +192,7 @@ class Crawl:
         for url in seeds:
             sighting = seed(url)
             assert sighting is not None, url
-            self.files[partition_file(registered_domain(host_of(sighting.url)))].commit(
-                [Ack(own=tuple(router.judge([sighting])))]
-            )
+            self.files[self.file_of(host_of(sighting.url))].commit([Ack(own=tuple(router.judge([sighting])))])
         committer = Committer(
             self.files,
             epochs,
@@ -263,7 +264,7 @@ class Crawl:
     # ---- what came of it
 
     def row(self, url: str) -> dict[str, object]:
-        found = self.files[partition_file(registered_domain(host_of(url)))].lookup(url)
+        found = self.files[self.file_of(host_of(url))].lookup(url)
         assert found is not None, f"{url} was never seen"
         return found
 
@@ -277,7 +278,7 @@ class Crawl:
         return state, reason
 
     def host(self, name: str) -> HostRow | None:
-        return self.files[partition_file(registered_domain(name))].host(name)
+        return self.files[self.file_of(name)].host(name)
 
     def tally(self) -> Counter[tuple[str, str]]:
         total: Counter[tuple[str, str]] = Counter()

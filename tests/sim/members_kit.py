@@ -28,8 +28,7 @@ from corpus.model import FetchResult
 from corpus.store.frontier_memory import MemoryFrontier
 from corpus.store.ip_claims import MemoryIpClaims
 from corpus.testing.transport import SimResolver
-from corpus.url.host import host_of, registered_domain
-from corpus.url.partition import PARTITION_FILES, partition_file
+from corpus.url.host import host_of
 from tests.sim.crawl_kit import Crawl, MemorySink
 
 BEAT_S, FEW = 0.5, 4
@@ -75,7 +74,7 @@ class Fleet:
         for url in seeds:
             sighting = seed(url)
             assert sighting is not None, url
-            store = self.crawl.files[partition_file(registered_domain(host_of(sighting.url)))].reborn()
+            store = self.crawl.files[self.crawl.file_of(host_of(sighting.url))].reborn()
             store.claim("the first")
             store.commit([Ack(own=tuple(router.judge([sighting])))])
             store.close(clean=True)
@@ -113,7 +112,7 @@ class Fleet:
                 member.hand_over(file)
 
     def _deal(self) -> None:
-        self.plan = {file: self.rng.choice(sorted(self.members)) for file in range(PARTITION_FILES)}
+        self.plan = {file: self.rng.choice(sorted(self.members)) for file in range(self.crawl.spread)}
 
     async def _crash(self, number: int) -> None:
         """It is gone from one moment to the next; another member comes in its place."""
@@ -141,7 +140,7 @@ class Fleet:
             member.worker.poke()
         owned = sorted(file for one in said for file in one.files)
         return (
-            owned == list(range(PARTITION_FILES))
+            owned == list(range(self.crawl.spread))
             and all(one.idle for one in said if one.files)
             and sum(one.sent for one in said) == sum(one.applied for one in said)
             and not (self.letters or self.under_way)

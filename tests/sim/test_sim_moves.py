@@ -16,7 +16,7 @@ from corpus.testing.audit import Group, gap_violations
 from corpus.testing.transport import SimResolver
 from corpus.testing.web import SimHost, SimWeb, Trait, address_of, plain_hosts, zoo
 from corpus.testing.web_hosts import Page
-from corpus.url.partition import partition_file
+from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.sim.crawl_kit import Crawl, settings
 from tests.sim.crawl_webs import Web, check_funnel, check_manners, page, reply
 from tests.sim.members_kit import Fleet
@@ -49,13 +49,13 @@ def check(fleet: Fleet, whole: Crawl) -> None:
     assert set(kept) == {url for url, _, _ in whole.sinks["pages"].kept}
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_files_that_move_lose_nothing_and_hurry_nobody(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "spread"), [(0, 16), (1, 16), (2, 64), (3, 256)])
+def test_files_that_move_lose_nothing_and_hurry_nobody(seed: int, spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares are dealt out anew every few seconds, links are many and pass through small batches; the states are those of one process."""
     monkeypatch.setattr(commit, "OUTBOX_BATCH", 7)
     whole = Crawl(web(24, 12), settings())
     whole.run()
-    fleet = Fleet(Crawl(web(24, 12), settings(), ack_sealed=True), random.Random(seed), commit_s=0.02)
+    fleet = Fleet(Crawl(web(24, 12), settings(), ack_sealed=True, spread=spread), random.Random(seed), commit_s=0.02)
     fleet.run(3, moves_every_s=4.0, moves=12)
     assert fleet.moved > 60
     assert fleet.slowest_s < 5.0
@@ -122,7 +122,7 @@ def test_a_file_waits_for_the_visits_of_its_hosts(monkeypatch: pytest.MonkeyPatc
 def test_what_a_former_owner_published_is_applied_before_our_own_rows() -> None:
     """Links from one file to another have one order, and what lies below the last one applied is taken for known: a batch that waits
     in the inbox must not be passed over because both files are ours now."""
-    src, dst = partition_file("other.test"), partition_file("distant.test")
+    src, dst = partition_file("other.test", PARTITION_FILES), partition_file("distant.test", PARTITION_FILES)
     links = [f"http://distant.test/{n}" for n in range(6)]
     crawl = Crawl(Web({"distant.test": {}}), settings(scope={"any": True}))
     rows = [OutboxRow(n + 1, dst, sighting) for n, url in enumerate(links) if (sighting := seed(url)) is not None]

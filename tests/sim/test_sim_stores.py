@@ -9,8 +9,7 @@ import pytest
 from corpus.crawl.hosts import Hosts
 from corpus.errors import NoRoom
 from corpus.testing.web import SimHost, SimWeb, Trait, address_of, plain_hosts
-from corpus.url.host import registered_domain
-from corpus.url.partition import partition_file
+from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.sim.crawl_kit import Crawl, settings
 from tests.sim.crawl_webs import Web, check_funnel, check_manners, page
 
@@ -136,13 +135,13 @@ def test_hosts_of_a_lost_owner_rest(plain: Crawl) -> None:
     crawl = Crawl(web(), settings())
     crawl.run(crash_after_s=8.0)
     hosts = sorted({contact.host for contact in crawl.log})
-    resting = {partition_file(registered_domain(host)) for host in hosts[::2]}
+    resting = {crawl.file_of(host) for host in hosts[::2]}
     begins = crawl.clock.monotonic()
     crawl.quiet = dict.fromkeys(resting, begins + 120.0)
     before = len(crawl.log)
     crawl.run()
     start = crawl.clock.wall() - crawl.clock.monotonic()
-    asked = [(partition_file(registered_domain(c.host)) in resting, c.arrived_wall - start - begins) for c in crawl.log[before:]]
+    asked = [(crawl.file_of(c.host) in resting, c.arrived_wall - start - begins) for c in crawl.log[before:]]
     assert min(at for rests, at in asked if rests) >= 120.0 + crawl.config.delay_start
     assert min(at for rests, at in asked if not rests) < 60.0
     assert states(crawl) == states(plain)
@@ -156,7 +155,7 @@ def test_a_host_first_seen_in_the_quiet_time_of_its_file_waits_too() -> None:
     )
     crawl.run(seeds=[])
     until = crawl.clock.monotonic() + 60.0
-    crawl.quiet = {partition_file("distant.test"): until}
+    crawl.quiet = {partition_file("distant.test", PARTITION_FILES): until}
     crawl.run(seeds=["http://near.test/"])
     first = min(contact.arrived for contact in crawl.asked("distant.test"))
     assert first >= until + crawl.config.delay_start

@@ -12,7 +12,7 @@ from corpus.app.project import Project, open_project
 from corpus.config.load import load_config
 from corpus.crawl import memory
 from corpus.crawl.nouns import Ack, ClosedPattern, Due, HostRow
-from corpus.url.partition import partition_file
+from corpus.url.partition import PARTITION_FILES, partition_file
 from tests.demo_corpus import DemoCorpus
 
 
@@ -33,7 +33,7 @@ def test_facts_name_retired_hosts_traps_and_losses(tmp_path: Path) -> None:
         '[corpus]\nname = "x"\n[crawl]\nseeds = ["https://a.test/"]\ncontact = "bot@a.test"\nseen = "bloom"\n'
     )
     project = _project(tmp_path)
-    store = open_file(project.layout, partition_file("a.test"), settings=project.config.crawl)
+    store = open_file(project.layout, partition_file("a.test", PARTITION_FILES), settings=project.config.crawl)
     store.claim("test")
     row = HostRow("a.test", "a.test", state="retired", reason="host-retired", due=Due(1.8e9, 86_400.0))
     store.commit([Ack(row, closed=(ClosedPattern("a.test", "a.test/calendar/*", 1.0),))])

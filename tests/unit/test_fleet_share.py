@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from corpus.app.fleet_share import ALL, FEW, Quiet, change, share, share_of
+from corpus.app.fleet_share import FEW, Quiet, change, share, share_of
 from corpus.store.fleet_members import Beat, Member, RunRow
+from corpus.url.partition import PARTITION_FILES
 
 ME, OTHER = 100, 101
+ALL = tuple(range(PARTITION_FILES))
 
 
 def member(number: int, files: tuple[int, ...] = (), *, state: str = "live", alive: bool = True, **report: Any) -> Member:
@@ -21,21 +23,21 @@ def member(number: int, files: tuple[int, ...] = (), *, state: str = "live", ali
 
 
 def beat(*members: Member, leases: dict[int, tuple[str, bool]] | None = None, now: float = 1.0) -> Beat:
-    return Beat(now, RunRow(1, "x", "", 0, frozenset(ALL), 1.0), members, leases or {}, 0, ())
+    return Beat(now, RunRow(1, "x", "", 0, frozenset(ALL), 1.0), members, dict.fromkeys(ALL, ("", False)) | (leases or {}), 0, ())
 
 
 def test_shares_are_whole_and_equal() -> None:
     """Every file has one owner, numbers differ by at most one, and whoever is alone has all."""
     for n in range(1, 20):
         numbers = range(ME, ME + n)
-        owned = [share(number, numbers) for number in numbers]
+        owned = [share(number, numbers, len(ALL)) for number in numbers]
         assert sorted(file for files in owned for file in files) == list(ALL)
         assert max(map(len, owned)) - min(map(len, owned)) <= 1
 
 
 def test_a_member_begins_with_all_that_is_free() -> None:
     """Free: never leased, ended, or its own. What another holds comes later; with nothing free it waits."""
-    mine = share(ME, [ME, OTHER])
+    mine = share(ME, [ME, OTHER], len(ALL))
     assert change(beat(member(ME)), ME, frozenset(), "member 100") == ALL
     held = {file: ("member 101", file == min(mine)) for file in ALL}
     both = beat(member(ME), member(OTHER), leases=held)
@@ -54,12 +56,12 @@ def test_a_region_that_is_far_from_a_file_does_not_get_it_while_others_have_room
     assert share_of(known, ME) == frozenset(range(8))
     assert share_of(known, OTHER) == frozenset(range(8, 16))
     elsewhere = replace(known, run=replace(known.run, far=dict.fromkeys(ALL, ("east",))))
-    assert share_of(elsewhere, ME) == share(ME, (ME, OTHER))
+    assert share_of(elsewhere, ME) == share(ME, (ME, OTHER), len(ALL))
 
 
 def test_a_member_moves_towards_its_share_a_few_files_at_a_time() -> None:
     """When somebody joins, the surplus goes in steps and the rest stays; what is free comes in steps; nothing to do is None."""
-    mine = share(ME, [ME, OTHER])
+    mine = share(ME, [ME, OTHER], len(ALL))
     joined = beat(member(ME, ALL), member(OTHER))
     owned, steps = frozenset(ALL), 0
     while (due := change(joined, ME, owned, "member 100")) is not None:

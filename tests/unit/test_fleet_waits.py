@@ -13,11 +13,11 @@ pytest.importorskip("psycopg")
 
 from corpus.app.fleet_budget import used
 from corpus.app.fleet_guard import Guard
-from corpus.app.fleet_share import ALL, gives_way, share
+from corpus.app.fleet_share import gives_way, share
 from corpus.app.fleet_waits import waits
 from corpus.app.spending import Budget
 from corpus.store.fleet_members import Beat
-from tests.unit.test_fleet_share import ME, OTHER, beat, member
+from tests.unit.test_fleet_share import ALL, ME, OTHER, beat, member
 
 WAIT_S = 30.0
 
@@ -54,12 +54,12 @@ def test_files_of_the_dead_rest() -> None:
 def test_the_seventeenth_worker_is_a_spare_and_says_so() -> None:
     """Sixteen own a file each; one of seventeen owns none, waits, and has a share again when one goes."""
     numbers = range(ME, ME + 17)
-    (extra,) = [number for number in numbers if not share(number, numbers)]
+    (extra,) = [number for number in numbers if not share(number, numbers, len(ALL))]
     crowd = beat(*(member(number) for number in numbers))
     told = waits(crowd, extra, (), f"member {extra}", connected=True, gauges={})
     assert "17 workers share the 16 partition files; it takes over as soon as one of them goes" in told
     gone = next(number for number in numbers if number != extra)
-    assert share(extra, (number for number in numbers if number != gone))
+    assert share(extra, (number for number in numbers if number != gone), len(ALL))
 
 
 def test_what_bounds_a_run_is_summed_over_its_members() -> None:

@@ -41,6 +41,9 @@ def test_ten_billion_pages_in_five_days(tmp_path: Path) -> None:
     assert told["postgresql"]["server_cores"] == pytest.approx(13.9, rel=0.01)
     assert told["cores"]["postgresql"] == pytest.approx(13.9 / 0.7, rel=0.01)
     assert any("2,147,483,647" in note for note in told["notes"])
+    # one database carries 3,500 pages a second: seven fleets, whose 149 workers fit 32 partition files each
+    assert told["fleets"] == {"fleets": 7, "workers_each": 22, "partition_files": 32}
+    assert any("among 7 corpora" in note for note in told["notes"])
     assert told["money"] == {}
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.toml"]
 
@@ -61,6 +64,17 @@ def test_a_plan_is_arithmetic(pages: int, days: float, page_bytes: int, gap: flo
     assert polite["machines"] == one["machines"]
     assert one["transfer"]["likely_bytes_per_s"] <= one["transfer"]["at_most_bytes_per_s"]
     assert one["machines"]["fetch"] * one["machines"]["cores_each"] >= one["cores"]["fetch"] * 0.999
+
+
+@given(st.integers(10**6, 10**12), st.floats(0.1, 1_000))
+def test_a_plan_is_divided_into_fleets_that_this_version_can_run(pages: int, days: float) -> None:
+    """Each has room for its workers, and all of them together do the whole."""
+    told = plan_fleet(CONFIG, None, Target(pages, days))
+    fleets = told["fleets"]
+    assert fleets["workers_each"] <= fleets["partition_files"] <= 256
+    assert fleets["fleets"] * fleets["workers_each"] >= told["machines"]["fetch_processes"]
+    assert fleets["fleets"] >= told["postgresql"]["primaries"]
+    assert (fleets["fleets"] > 1) == any("corpora" in note for note in told["notes"])
 
 
 @given(st.integers(1, 10**12), st.integers(1, 60))

@@ -91,6 +91,6 @@ def test_partitions_never_move() -> None:
         "xn--bcher-kva.de": 223,
     }
     assert {name: partition_of(name) for name in golden} == golden
-    assert {name: partition_file(name) for name in golden} == {name: number % 16 for name, number in golden.items()}
+    assert {name: partition_file(name, 16) for name in golden} == {name: number % 16 for name, number in golden.items()}
     assert (partition.PARTITIONS, partition.PARTITION_FILES) == (256, 16) == (host_module.PARTITIONS, host_module.PARTITION_FILES)
     assert partition_of("\ud800") in range(256)

@@ -164,11 +164,11 @@ def test_memory_is_bounded() -> None:
 def test_what_left_with_its_file_comes_back_as_its_other_owner_left_it() -> None:
     """Counts of a domain and a host's retirement are those of the store when the file returns; those of other files stay."""
     book, gone, kept = Yields(), DomainYield("distant.test", judged=10, novel=10), DomainYield("near.test", judged=5, novel=5)
-    assert partition_file("distant.test") != partition_file("near.test")
+    assert partition_file("distant.test", 16) != partition_file("near.test", 16)
     book.restore((), (gone, kept), 0.0)
     for host in ("distant.test", "www.near.test"):
         book.retire(host)
-    book.forget({partition_file("distant.test")})
+    book.forget(lambda domain: partition_file(domain, 16) == partition_file("distant.test", 16))
     assert book.excludes("http://distant.test/", "distant.test", "distant.test") == ""
     assert book.excludes("http://www.near.test/", "www.near.test", "near.test") == "host-retired"
     book.restore((), (DomainYield("distant.test", judged=1_000, novel=0), DomainYield("near.test", judged=1_000, novel=0)), 1.0)
