@@ -36,6 +36,7 @@ from corpus.crawl.judge import VisitTools
 from corpus.crawl.ports import CaptureSink, Clock, FrontierStore, Transport
 from corpus.crawl.regions import Ways
 from corpus.crawl.worker import Progress, Worker
+from corpus.engine.one_core import OneCore
 from corpus.engine.process import Link
 from corpus.errors import CorpusError
 from corpus.model import Kind
@@ -131,7 +132,7 @@ class _Process:
         self._spec, self._link, self._project = spec, link, project
         config = project.config
         self._clean = self._given_up = False
-        self._lag = LoopLag()
+        self._lag, self._core = LoopLag(), OneCore("fetch")
         self._orders = Orders(project, OperatorList.from_lines(_lines(config)))
         self._heard = self._orders.news()
         self._unplanted = frozenset[int]() if spec.seat is None else frozenset(spec.seat.seeds)
@@ -220,6 +221,7 @@ class _Process:
         )  # fmt: skip
         self._listen(asyncio.get_running_loop(), worker)
         lag = asyncio.create_task(self._lag.run())
+        core = asyncio.create_task(self._core.run())
         watch = asyncio.create_task(self._watch_control(worker, in_store))
         leases = None if keeper is None else asyncio.create_task(keeper.keep(in_store, worker.fail))
         try:
@@ -231,6 +233,7 @@ class _Process:
             if leases is not None:
                 leases.cancel()
             lag.cancel()
+            core.cancel()
             await transport.close()
             await resolver.close()
             if claims is not None:
