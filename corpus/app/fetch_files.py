@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from corpus.app.frontier_files import frontier_path, open_file
 from corpus.app.project import Project
-from corpus.app.seat import FRESH_SEAT, let_go, quiet_files
+from corpus.app.seat import FRESH_SEAT, hold, let_go, quiet_files
 from corpus.crawl.moves import Arrival
 from corpus.crawl.own_files import OwnFiles
 from corpus.crawl.ports import FrontierStore
@@ -74,7 +74,8 @@ class FetchFiles:
             raise failed(error, str(path)) from None
         store: FrontierStore | None = None
         try:
-            store = open_file(layout, number, self._recent, settings=self._project.config.crawl, patient=patient)
+            crawl = self._project.config.crawl
+            store = open_file(layout, number, self._recent, settings=crawl, patient=patient, meanwhile=self._hold)
             self.epochs[number] = store.claim(self._owner)
         except BaseException:
             if store is not None:
@@ -82,6 +83,10 @@ class FetchFiles:
             lock.release()
             raise
         self._locks[number], self._opened[number] = lock, store
+
+    def _hold(self) -> None:
+        """While one file takes long to come, in the thread that renews leases: those of the others go on."""
+        hold((*self.own.values(), *self._opened.values()))
 
     def _take_in(self) -> None:
         self._came(self._opened)

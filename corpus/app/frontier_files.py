@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,27 +44,39 @@ def file_at(layout: Layout, file: int) -> Path | ServerFile:
 
 
 def open_file(
-    layout: Layout, file: int, recent: RecentSeen | None = None, *, settings: CrawlSettings | None = None, patient: bool = True
+    layout: Layout,
+    file: int,
+    recent: RecentSeen | None = None,
+    *,
+    settings: CrawlSettings | None = None,
+    patient: bool = True,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> SqliteFrontier:
     """Open (or start) one partition file to write; the caller claims it. `recent` may be shared by files of one process;
     with `settings`, those who own a file for long get a filter of seen URLs in front of its table. `patient`: whether a claim
-    waits for another machine's lease."""
+    waits for another machine's lease. `meanwhile`: called now and then while a claim reads what is long."""
     layout.frontier.mkdir(parents=True, exist_ok=True)
     path = frontier_path(layout, file)
     seen = None if settings is None else OwnerFilter(path, settings.seen, settings.seen_fp)
     if not layout.server:
         return SqliteFrontier(path, recent=recent, seen=seen)
-    return open_on_server(layout, file, recent, seen, patient=patient)
+    return open_on_server(layout, file, recent, seen, patient=patient, meanwhile=meanwhile)
 
 
 def open_on_server(
-    layout: Layout, file: int, recent: RecentSeen | None, seen: OwnerFilter | None, *, patient: bool = True
+    layout: Layout,
+    file: int,
+    recent: RecentSeen | None,
+    seen: OwnerFilter | None,
+    *,
+    patient: bool = True,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> PostgresFrontier:
     """One partition file in PostgreSQL, under a lease of this machine's when it is claimed."""
     from corpus.store.frontier_postgres import PostgresFrontier
 
     lease = _lease(layout, patient=patient)
-    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=lease, spread=layout.spread)
+    return PostgresFrontier(layout.server, file, recent=recent, seen=seen, lease=lease, spread=layout.spread, meanwhile=meanwhile)
 
 
 def longer_s(layout: Layout) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -115,6 +115,13 @@ def let_go(store: FrontierStore) -> None:
     if isinstance(store, PostgresFrontier):
         with suppress(ServerGone):  # its lease ends by itself then
             store.let_go()
+
+
+def hold(stores: Iterable[FrontierStore]) -> None:
+    """Renew leases that are due for it. Raises FenceLost, ServerGone."""
+    for store in stores:
+        if (renew := getattr(store, "hold", None)) is not None:
+            renew()
 
 
 def plant(project: Project, stores: Mapping[int, FrontierStore]) -> None:

@@ -12,10 +12,11 @@ Owner only. Kept beside the file by an orderly end, made again from the table af
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from corpus.crawl.priority import url_front
 from corpus.crawl.seen import SeenFilter
@@ -30,6 +31,9 @@ FIRST = 16_384
 _CONFIRMED_FRONT = max(url_front(0), url_front(1))
 """The last front of the top two queues: what a seed is, and what it links to."""
 _KNOWN = "SELECT coalesce(sum(n), 0) FROM tally"
+Scan = Callable[[str, str, str], Iterable[Iterable[Any]]]
+"""(table, column, condition or nothing) → all values, piece by piece: there may be very many, and whoever gives them out may have
+to see to something else between two pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +64,13 @@ class OwnerFilter:
 
     # ---- a life
 
-    def start(self, con: sqlite3.Connection, *, clean: bool) -> None:
-        """Take what an orderly end left, if it fits the table as it is now; else read the table."""
+    def start(self, con: sqlite3.Connection, *, clean: bool, scan: Scan | None = None) -> None:
+        """Take what an orderly end left, if it fits the table as it is now; else read the table, by `scan` if there is one."""
         (known,) = con.execute(_KNOWN).fetchone()
         kept = SeenFilter.load(self._saved, f"{self._mode} {known}") if clean else None
         with suppress(FileNotFoundError):  # it is true of this moment only
             self._saved.unlink()
-        self._seen = kept or self._read(con)
+        self._seen = kept or self._read(con, scan or _one_piece(con))
         meta = dict(con.execute("SELECT name, value FROM meta WHERE name LIKE 'seen_%'").fetchall())
         self.losses = Losses(*(meta.get(f"seen_{name}", 0) for name in ("dropped", "looked_up", "wrong", "lost")))
 
@@ -76,13 +80,14 @@ class OwnerFilter:
         with suppress(OSError):  # a full disk: whoever comes next reads the table instead
             self._seen.save(self._saved, f"{self._mode} {known}")
 
-    def _read(self, con: sqlite3.Connection) -> SeenFilter:
+    def _read(self, con: sqlite3.Connection, scan: Scan) -> SeenFilter:
         (rows,) = con.execute("SELECT coalesce(sum(n), 0) FROM tally").fetchone()
         seen = SeenFilter(self._p, max(FIRST, rows + rows // 4), growth=2)
-        where = f" WHERE state <> {STATE_CODE[UrlState.EXCLUDED]}" if self.drops else ""
-        seen.update(uid for (uid,) in con.execute(f"SELECT uid FROM url{where}"))
+        for uids in scan("url", "uid", f"state <> {STATE_CODE[UrlState.EXCLUDED]}" if self.drops else ""):
+            seen.update(uids)
         if not self.drops:
-            seen.update(h.to_bytes(8, "big", signed=True) for (h,) in con.execute("SELECT h FROM counted"))
+            for hashes in scan("counted", "h", ""):
+                seen.update(h.to_bytes(8, "big", signed=True) for h in hashes)
         return seen
 
     # ---- a batch
@@ -136,3 +141,12 @@ class OwnerFilter:
         )
         if not self.drops:
             self._seen.update(uid for (_, uid), _ in changes.counted)
+
+
+def _one_piece(con: sqlite3.Connection) -> Scan:
+    """A cursor of SQLite reads as it goes."""
+
+    def scan(table: str, column: str, where: str) -> Iterable[Iterable[Any]]:
+        yield (value for (value,) in con.execute(f"SELECT {column} FROM {table}{where and f' WHERE {where}'}"))
+
+    return scan

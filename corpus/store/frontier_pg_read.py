@@ -13,7 +13,7 @@ from typing import Any, cast
 import psycopg
 
 from corpus.store.frontier_pg_bound import check_spread
-from corpus.store.frontier_pg_db import dial, shown, spoken, told, translated
+from corpus.store.frontier_pg_db import Spoken, dial, shown, spoken, told, translated
 from corpus.store.frontier_pg_schema import PARENT, schema_of
 from corpus.url.partition import PARTITION_FILES
 
@@ -83,6 +83,21 @@ def _rows(dsn: str, numbers: Sequence[int], query: str, args: Sequence[Any], sec
         raise TimeoutError(query[:80]) from None
     except psycopg.Error as error:
         raise told(error, shown(dsn)) from error
+
+
+def pieces(con: Spoken, table: str, column: str, where: str, at_once: int = 100_000) -> Iterator[list[Any]]:
+    """Every value of a column of the connection's own file, in the order of the table's key (host, column): each piece is a question
+    of its own, so the connection is free between two, and never holds them all."""
+    last: tuple[Any, ...] = ()
+    while True:
+        conditions = [where] * bool(where) + [f"(host, {column}) > (%s, %s)"] * bool(last)
+        told = f"SELECT host, {column} FROM {table}{' WHERE ' * bool(conditions)}{' AND '.join(conditions)}"
+        rows = con.ask(f"{told} ORDER BY host, {column} LIMIT {at_once}", last, binary=True).fetchall()
+        if rows:
+            yield [value for _, value in rows]
+        if len(rows) < at_once:
+            return
+        last = rows[-1]
 
 
 def disk_bytes(dsn: str) -> int:

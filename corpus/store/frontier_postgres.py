@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from corpus.store.frontier_pg_bound import check_spread
 from corpus.store.frontier_pg_db import Fence, Spoken, dial, shown, transaction, translated
 from corpus.store.frontier_pg_idle import Idle, read_tally
 from corpus.store.frontier_pg_names import ServerNames
+from corpus.store.frontier_pg_read import pieces
 from corpus.store.frontier_pg_session import end_session, note_session
 from corpus.store.frontier_recent import Recent
 from corpus.store.frontier_rows import Counted, Key, Peek, UrlRow, uid_of
@@ -73,10 +74,12 @@ class PostgresFrontier(SqliteFrontier):
         seen: OwnerFilter | None = None,
         lease: Lease | None = None,
         spread: int = PARTITION_FILES,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
-        """Raises UsageError where the database is spread over another number of files than `spread`."""
+        """`meanwhile`: called now and then while a claim reads a long table. Raises UsageError where the database is spread over another number of files than `spread`."""
         self._where = f"{shown(dsn)} {pg.schema_of(file)}"
         self.path, self.file, self._filter, self._lease = Path(pg.schema_of(file)), file, seen, lease
+        self.meanwhile = meanwhile
         raw = dial(dsn, file)
         self._pg = Spoken(raw, self._where)
         try:
@@ -117,7 +120,7 @@ class PostgresFrontier(SqliteFrontier):
         self._idle = Idle()
         if self._filter is not None:
             # another machine's filter lies there
-            self._filter.start(self._con, clean=self._was_clean and self._stayed)
+            self._filter.start(self._con, clean=self._was_clean and self._stayed, scan=self._scan)
         return self._epoch
 
     def _try_claim(self, owner: str) -> str | None:
@@ -187,6 +190,18 @@ class PostgresFrontier(SqliteFrontier):
             sql = f"UPDATE {pg.PARENT}.lease SET expires = clock_timestamp() + make_interval(secs => %s) WHERE part = %s"
             self._pg.raw.execute(cast(Any, sql), (float(self._lease.ttl_s), self.file))
         self.renewed_at = asked
+
+    def hold(self) -> None:
+        """Renew the lease where a quarter of its time has passed: for whoever is busy for long where nobody else can renew it."""
+        if self._lease is not None and self._epoch and time.monotonic() > self.renewed_at + self._lease.ttl_s / 4:
+            self.renew()
+
+    def _scan(self, table: str, column: str, where: str) -> Iterator[list[Any]]:
+        """There may be tens of millions; leases do not wait for them, neither this file's nor those of the others."""
+        for piece in pieces(self._pg, table, column, where):
+            yield piece
+            self.hold()
+            self.meanwhile()
 
     def let_go(self) -> None:
         """End the lease where nothing is in flight but not everything is durable: the next owner comes at once, finds an unclean file,

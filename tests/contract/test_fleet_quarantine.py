@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from corpus.crawl.discover import Router, seed
+from corpus.crawl.ports import Ack
+from corpus.crawl.settings import CrawlSettings
+from corpus.crawl.traps import UrlRules
 from corpus.errors import Locked, NoRoom, ServerGone
+from corpus.store.frontier_filter import OwnerFilter
+from corpus.store.frontier_rows import uid_of
+from corpus.url.host import host_of
+from corpus.url.scope import UrlScope
 from tests.postgres_kit import Postgres
 
 pytest.importorskip("psycopg")
 
 import psycopg
 
+from corpus.store import frontier_postgres
 from corpus.store.frontier_pg_db import dial, sever, translated
+from corpus.store.frontier_pg_read import pieces
 from corpus.store.frontier_postgres import Lease, PostgresFrontier
 
 pytestmark = pytest.mark.needs("postgres")
@@ -207,3 +219,43 @@ def test_letting_go_that_found_no_room_is_done_again(postgres_server: Postgres, 
     assert two.was_clean()
     assert left_s(two) < 0
     two.close(clean=False)
+
+
+def test_a_file_that_takes_long_to_come_costs_no_lease(
+    postgres_server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its filter is read from a long table for more than twice as long as a lease lasts, in the thread that renews leases: nobody else
+    can have it, or a file that was owned before, and the filter knows every URL, those included that are only counted."""
+    dsn = postgres_server.dsn(prepared=True)
+    urls = [f"http://h{n % 7}.test/{n}" for n in range(500)]
+    router = Router(UrlRules(CrawlSettings(), UrlScope(any=True, exclude=(r"/\d*3$",))), 16)
+    first = opened(dsn, "one", 60.0)
+    first.claim("a")
+    first.commit([Ack(own=tuple(router.judge([one for url in urls if (one := seed(url)) is not None])))])
+    first.close(clean=True)
+    tried: list[str] = []
+    beside = PostgresFrontier(dsn, 1, lease=Lease("two", 2.0, 0.0))
+    beside.claim("b")
+
+    def meanwhile() -> None:
+        time.sleep(0.25)
+        beside.hold()
+        for number in (0, 1):
+            rival = PostgresFrontier(dsn, number, lease=Lease("rival", 2.0, 0.0))
+            with pytest.raises(Locked) as caught:
+                rival.claim("c")
+            tried.append(str(caught.value))
+            rival.close(clean=False)
+
+    monkeypatch.setattr(frontier_postgres, "pieces", partial(pieces, at_once=25))
+    seen = OwnerFilter(tmp_path / "p00.sqlite", "exact", 0.001)
+    slow = PostgresFrontier(dsn, 0, lease=Lease("two", 2.0, 0.0), seen=seen, meanwhile=meanwhile)
+    began = time.monotonic()
+    slow.claim("b")
+    assert time.monotonic() - began > 4.0
+    assert len(tried) > 20
+    keys = [(host_of(url), uid_of(url)) for url in urls]
+    assert seen.worth_a_look(keys) == keys
+    for store in (slow, beside):
+        store.renew()
+        store.close(clean=True)
