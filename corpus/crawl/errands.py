@@ -196,7 +196,9 @@ class Errands:
             if errand.asker < 0 or twin.asker == errand.asker:
                 desk.errands.remove(twin)
         desk.errands.append(errand)
-        if desk.row.state == "parked" and desk.row.due.remaining(self._clock.wall()) > 0:
+        if desk.row.state in ("blocked", "retired") or (
+            desk.row.state == "parked" and desk.row.due.remaining(self._clock.wall()) > 0
+        ):
             await self.give_up(desk)
         else:
             self._hosts.line_up(desk)

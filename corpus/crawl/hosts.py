@@ -126,9 +126,10 @@ class Hosts:
     async def revive(self) -> None:
         """Retired hosts whose time is over get their probe."""
         for host, file in (await self._in_store(self._revived, self._files, self._clock.wall())).items():
-            desk = self.desks.pop(host, None)
-            if desk is None or desk.at_rest:
-                await self.activate(host, file)
+            desk, row = self.desks.get(host), await self._in_store(self._files[file].host, host)
+            if desk is not None and row is not None:
+                desk.row = row
+            await self.activate(host, file)
 
     def _revived(self, stores: Mapping[int, FrontierStore], wall: float) -> dict[str, int]:
         """In the store thread: retired hosts back in line where their time is over, and kept out of it where it is not."""

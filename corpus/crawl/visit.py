@@ -274,6 +274,7 @@ class Visitor:
         if not breaker.is_spent(desk.row, self._clock.wall()):
             return False
         await self._hosts.retire(desk)
+        await self.errands.give_up(desk)
         return True
 
     # ---- authority files

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from corpus.crawl.breaker import ADDRESS_AFTER, RETIRED_S
 from corpus.testing.web import SimHost, SimWeb, address_of, plain_hosts
 from corpus.testing.web_answer import Answer, Ask, Fault
 from tests.sim.crawl_kit import Crawl, settings
-from tests.sim.crawl_webs import check_funnel
+from tests.sim.crawl_webs import Web, check_funnel, page, reply
 
 DAY = 86_400.0
 
@@ -83,3 +85,33 @@ def test_a_dead_address_is_not_asked_by_each_of_its_hosts() -> None:
     assert ADDRESS_AFTER <= sum(host.startswith("v") for host in tries) <= 2 * ADDRESS_AFTER
     assert sum(crawl.ends[-1].parked.values()) == 60
     assert sum(1 for contact in crawl.log if contact.status == 200 and "/p/" in contact.target) == 8
+
+
+class Lawless(Web):
+    """`law.test` resets every connection; robots.txt of `far.test` is there."""
+
+    def answer(self, ask: Ask) -> Answer:
+        return Answer(fault=Fault.RESET) if ask.host == "law.test" else super().answer(ask)
+
+
+@pytest.mark.parametrize("asked_itself", [True, False])
+def test_robots_that_lie_with_a_host_that_is_given_up_keep_nobody_waiting(*, asked_itself: bool) -> None:
+    """Whether the host was given up before, or while such files are asked of it: what binds the others counts as unreachable, their
+    URLs wait as they do for any such file, and every run ends."""
+    moved = reply(301, ("Location", "http://law.test/r.txt"))
+    far = {f"far{n}.test": {"/robots.txt": moved, "/": page()} for n in range(4)}
+    web = Lawless({"law.test": {"/": page()}, **far})
+    crawl, others = Crawl(web, settings()), [f"http://{name}/" for name in far]
+    for _ in range(40):
+        crawl.run(["http://law.test/"] if asked_itself else others)
+        _later(crawl, DAY)
+        host = crawl.host("law.test")
+        if host is not None and host.state == "retired":
+            break
+    assert host is not None
+    assert host.state == "retired"
+    asked = len(crawl.asked("law.test"))
+    crawl.run(others)
+    assert len(crawl.asked("law.test")) == asked
+    assert {crawl.state(url) for url in others} == {("parked", "robots-unreachable")}
+    check_funnel(crawl)
