@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from corpus.app.fetch_files import FetchFiles
 from corpus.app.fetch_neighbours import LinkPost, ThreadedClaims, local_claims
 from corpus.app.host_quality import QualityFeed
+from corpus.app.index_file import INDEXED, record_index
 from corpus.app.orders import Orders, lifted_hosts
 from corpus.app.prepare import url_rules
 from corpus.app.project import Project, open_project
@@ -353,7 +354,9 @@ class _Process:
             self._sealed += [(kind, sealed) for sealed in sink.take_sealed()]
         while self._sealed:
             kind, sealed = self._sealed[0]
-            record_segment(self._project, sealed, kind=kind, crawl_id=self._spec.crawl_id)
+            record = record_segment(self._project, sealed, kind=kind, crawl_id=self._spec.crawl_id)
+            if kind in INDEXED:  # after the record: what has none may be removed and fetched again
+                record_index(self._project, record.key, sealed)
             self._sealed.pop(0)
 
     def close(self) -> None:

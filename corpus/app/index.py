@@ -1,7 +1,7 @@
 """The index stage: a CDXJ file for every sealed segment of pages or policy files, under `cdxj/`, so that others can replay.
 
-Runs after a crawl, an ingest and before measuring; a segment whose record is there is done. Sealed pages of an archive under
-a refusal are not indexed. An index can always be made again from its segment, and never says more than the segment does.
+Runs after a crawl, an ingest and before measuring; a segment whose record is there is done (a fetch process writes most of them
+with their segments, `app.index_file`). An index can always be made again from its segment, and never says more than the segment does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from corpus.app.index_file import INDEXED, STAGE, write_index
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.engine.local import InlineEngine
@@ -16,31 +17,22 @@ from corpus.engine.share import WHOLE, Share
 from corpus.engine.tasks import Crashed, Done, Engine, Task
 from corpus.errors import WorkerDied
 from corpus.observe.runlog import Reporter
-from corpus.store.cdxj import SUFFIX, Entry, find, index_lines
-from corpus.store.commits import CommitRecord, file_sha256
+from corpus.store.cdxj import Entry, find, index_lines
+from corpus.store.commits import CommitRecord
 from corpus.store.files import Files
-from corpus.store.local_objects import sealed
 
-STAGE = "cdxj"
-_KINDS = ("pages", "policy")
 _INLINE_BYTES = 32 * 2**20
 """Segments smaller than this together are indexed here: starting a worker would cost more."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexTask:
-    """One segment: its file and digest, and the name of its index."""
+    """One segment: the key of its record, its file and digest."""
 
     files: Files
     key: str
     segment: str
     digest: str
-    out: str
-
-
-def index_name(key: str) -> str:
-    """`cdxj/pages.<crawl>.<segment>.cdxj`, `cdxj/policy.…`: one folder for all, because that is what replay tools read."""
-    return f"cdxj/{key}{SUFFIX}"
 
 
 def index_segments(project: Project, engine: Engine, report: Reporter, share: Share = WHOLE) -> int:
@@ -62,13 +54,13 @@ def index_segments(project: Project, engine: Engine, report: Reporter, share: Sh
 def _missing(project: Project, share: Share) -> tuple[list[IndexTask], int]:
     """Tasks for the segments without an index record, and the bytes of their segments."""
     have = set(project.commits.keys(STAGE))
-    if have >= {key for key in project.commits.keys(SEGMENT) if key.partition(".")[0] in _KINDS}:
+    if have >= {key for key in project.commits.keys(SEGMENT) if key.partition(".")[0] in INDEXED}:
         return [], 0
     tasks, size = [], 0
     for record in project.commits.list(SEGMENT):
         ((file, digest),) = record.outputs.items()
-        if record.key not in have and record.info["kind"] in _KINDS and share.mine(record.key):
-            tasks.append(IndexTask(project.files, record.key, file, digest, index_name(record.key)))
+        if record.key not in have and record.info["kind"] in INDEXED and share.mine(record.key):
+            tasks.append(IndexTask(project.files, record.key, file, digest))
             size += int(record.info["bytes"])
     return tasks, size
 
@@ -76,13 +68,7 @@ def _missing(project: Project, share: Share) -> tuple[list[IndexTask], int]:
 def index_segment(task: IndexTask) -> CommitRecord:
     """In a worker: write one index. Returns the record, not yet put."""
     lines = index_lines(task.files.local(task.segment, task.digest), task.segment)
-    path = task.files.root / task.out
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with sealed(path) as part:
-        part.write_bytes(b"".join(lines))
-    return CommitRecord(
-        STAGE, task.key, inputs={task.segment: task.digest}, outputs={task.out: file_sha256(path)}, rows={"captures": len(lines)}
-    )
+    return write_index(task.files, task.key, task.segment, task.digest, lines)
 
 
 def captures(project: Project, url: str) -> Iterable[Entry]:

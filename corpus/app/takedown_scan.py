@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from corpus.app.index import STAGE as INDEX
+from corpus.app.index_file import STAGE as INDEX
 from corpus.app.process import map_records, poisoned_by_segment
 from corpus.app.project import Project
 from corpus.app.release import manifest_text, release_records

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from corpus.app.index import STAGE as INDEX
+from corpus.app.index_file import STAGE as INDEX
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.takedown_files import AGAIN, Measured, Records, covered_records, covered_rows, skipped_among, without

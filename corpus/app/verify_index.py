@@ -5,7 +5,7 @@ Whatever is wrong with an index is mended by forgetting it: the stage makes it a
 
 from __future__ import annotations
 
-from corpus.app.index import STAGE as INDEX
+from corpus.app.index_file import STAGE as INDEX
 from corpus.app.project import Project
 from corpus.app.segments import STAGE as SEGMENT
 from corpus.app.verify_archive import check_file

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from corpus.app.clusters import DEDUP_STAGE
 from corpus.app.host_lines import STAGE as HOST_LINES
-from corpus.app.index import STAGE as INDEX
-from corpus.app.index import index_name
+from corpus.app.index_file import STAGE as INDEX
+from corpus.app.index_file import index_name
 from corpus.app.ingest import STAGE as INGEST
 from corpus.app.ingest_robots import STAGE as INGEST_ROBOTS
 from corpus.app.join import STAGE as JOIN

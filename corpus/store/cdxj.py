@@ -1,8 +1,8 @@
 """CDXJ: where each capture of an archive lies, one sorted text file beside each segment, as replay tools read it.
 
 A line is `<surt> <14 digits> <JSON>` with the fields url, mime, status, digest, length, offset and filename (relative to
-the store's root). Lines stand in byte order, so a look-up is a bisection of each file. Made from the segment alone: the
-same segment gives the same bytes. What has no bytes to replay (linked near copies, metadata, tombstones) has no line.
+the store's root). Lines stand in byte order, so a look-up is a bisection of each file. Made while a segment is written or
+from the segment alone: both give the same bytes. What has no bytes to replay (linked near copies, metadata, tombstones) has no line.
 """
 
 from __future__ import annotations
@@ -45,6 +45,39 @@ class Entry:
     filename: str
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a line says of a record, whatever file it lies in."""
+
+    key: str
+    timestamp: str
+    url: str
+    mime: str
+    status: str
+    digest: str
+
+    def line(self, length: int, offset: int, filename: str) -> bytes:
+        """The line of the record that has this place, with its newline."""
+        values = (self.url, self.mime, self.status, self.digest, str(length), str(offset), filename)
+        told = json.dumps(dict(zip(FIELDS, values, strict=True)), ensure_ascii=True)
+        return f"{self.key} {self.timestamp} {told}\n".encode("ascii")
+
+
+def told(kind: str, target: str, date: str, digest: str, block: bytes, content_type: str = "") -> Told | None:
+    """What there is to say of a record by its headers as read: WARC-Type, -Target-URI, -Date, -Payload-Digest. `block`: its block, of an
+    HTTP answer at least the head; `content_type` counts for resources. None: nothing to replay."""
+    url = target.strip().removeprefix("<").removesuffix(">")
+    if kind not in _REPLAYABLE or not url:
+        return None
+    answer = None if kind == "resource" else parse_answer(block)
+    mime = content_type if kind == "resource" else answer.header("content-type") if answer else ""
+    return Told(
+        surt(url), _timestamp(date), url,
+        "warc/revisit" if kind == "revisit" else _TYPE_END.split(mime.strip(), maxsplit=1)[0] or "unk",
+        str(answer.status) if answer else UNKNOWN, digest or UNKNOWN,
+    )  # fmt: skip
+
+
 def index_lines(path: Path, filename: str) -> list[bytes]:
     """The lines of one segment, sorted, each with its newline. Unreadable records have none: `verify` names them."""
     with open_source(path) as source:
@@ -53,18 +86,11 @@ def index_lines(path: Path, filename: str) -> list[bytes]:
 
 
 def _line(record: RawRecord, filename: str) -> bytes | None:
-    url = record.get("WARC-Target-URI").strip().removeprefix("<").removesuffix(">")
-    if record.kind not in _REPLAYABLE or record.length == 0 or not url:
-        return None
-    answer = None if record.kind == "resource" else parse_answer(record.block)
-    kind = record.get("Content-Type") if record.kind == "resource" else answer.header("content-type") if answer else ""
-    values = (
-        url, "warc/revisit" if record.kind == "revisit" else _TYPE_END.split(kind.strip(), maxsplit=1)[0] or "unk",
-        str(answer.status) if answer else UNKNOWN, record.get("WARC-Payload-Digest") or UNKNOWN,
-        str(record.length), str(record.offset), filename,
-    )  # fmt: skip
-    told = json.dumps(dict(zip(FIELDS, values, strict=True)), ensure_ascii=True)
-    return f"{surt(url)} {_timestamp(record.get('WARC-Date'))} {told}\n".encode("ascii")
+    get = record.get
+    said = told(
+        record.kind, get("WARC-Target-URI"), get("WARC-Date"), get("WARC-Payload-Digest"), record.block, get("Content-Type")
+    )
+    return None if said is None or record.length == 0 else said.line(record.length, record.offset, filename)
 
 
 def _timestamp(date: str) -> str:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from corpus.crawl.ports import Original, Request
 from corpus.model import Response
+from corpus.store.cdxj import Told, told
 from corpus.store.warc_record import (
     LEVEL,
     LEVEL_ENCODED,
     clean_uri,
+    clean_value,
     encode_record,
     http_head,
     identified_type,
@@ -35,17 +37,21 @@ _HTTP_RESPONSE = "application/http; msgtype=response"
 _WARC_FIELDS = "application/warc-fields"
 _AUTHORITY = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 _TRUNCATIONS = frozenset({"length", "time", "disconnect", "unspecified"})
+_TARGET_MAX = 8_192
+"""Characters of an address up to which a reader surely finds a record's head as it was written."""
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Encoded members of one capture. `offset`, `length`: the record a CaptureRef points at, within `data`."""
+    """Encoded members of one capture. `offset`, `length`: the record a CaptureRef points at, within `data`. `told`: what an index says
+    of that record (nothing: it has no line there); None where nobody has looked."""
 
     data: bytes
     offset: int
     length: int
     records: int
+    told: tuple[Told, ...] | None = None
 
 
 def encode_group(
@@ -57,17 +63,19 @@ def encode_group(
     frame = _Frame(url, request, response, identity)
     anchor = frame.id_of("response")
     encoded = response.header("content-encoding") not in {None, "", "identity"}
-    block = frame.response_head() + response.body
+    head = frame.response_head()
+    digest = labelled(payload) if payload else sha1(response.body)
     fields = (
-        *frame.response_fields(), ("WARC-Payload-Digest", labelled(payload) if payload else sha1(response.body)),
+        *frame.response_fields(), ("WARC-Payload-Digest", digest),
         ("WARC-Identified-Payload-Type", identified_type(response.header("content-type"), response.decoded)),
         ("WARC-Truncated", response.truncated if response.truncated in _TRUNCATIONS else ""),
     )  # fmt: skip
     level = LEVEL_ENCODED if encoded else LEVEL
+    block = head + response.body
     middle = encode_record("response", anchor, frame.date, fields, block, content_type=_HTTP_RESPONSE, level=level)
     first = frame.request(anchor)
     last = frame.metadata(anchor, depth, via, {}, metadata)
-    return Group(first + middle + last, len(first), len(middle), 3)
+    return Group(first + middle + last, len(first), len(middle), 3, frame.told("response", digest, head))
 
 
 def encode_linked(
@@ -82,7 +90,7 @@ def encode_linked(
         "corpus-status": str(response.status), "corpus-content-type": response.header("content-type") or "",
     }  # fmt: skip
     last = frame.metadata(frame.id_of("request"), depth, via, near, metadata)
-    return Group(first + last, len(first), len(last), 2)
+    return Group(first + last, len(first), len(last), 2, ())
 
 
 def encode_revisit(
@@ -92,18 +100,19 @@ def encode_revisit(
     """A 304, or the very payload of another capture: the answer's head without its body. The ref is the revisit."""
     frame = _Frame(url, request, response, identity)
     anchor = frame.id_of("revisit")
-    digest = () if response.status == 304 else (("WARC-Payload-Digest", sha1(response.body)),)
+    digest = "" if response.status == 304 else sha1(response.body)
     fields = (
-        *frame.response_fields(), *digest,
+        *frame.response_fields(), ("WARC-Payload-Digest", digest),
         ("WARC-Profile", _NOT_MODIFIED if response.status == 304 else _IDENTICAL),
         ("WARC-Refers-To-Target-URI", clean_uri(original.found or original.url)),
         ("WARC-Refers-To-Date", "" if original.fetched_at is None else warc_date(microseconds(original.fetched_at))),
         ("WARC-Truncated", "length" if response.body else ""),
     )  # fmt: skip
-    middle = encode_record("revisit", anchor, frame.date, fields, frame.response_head(), content_type=_HTTP_RESPONSE)
+    head = frame.response_head()
+    middle = encode_record("revisit", anchor, frame.date, fields, head, content_type=_HTTP_RESPONSE)
     first = frame.request(anchor)
     last = frame.metadata(anchor, depth, via, {"corpus-near-original": original.url, "corpus-near-distance": "0"}, metadata)
-    return Group(first + middle + last, len(first), len(middle), 3)
+    return Group(first + middle + last, len(first), len(middle), 3, frame.told("revisit", digest, head))
 
 
 def encode_warcinfo(segment: str, fields: Mapping[str, str], opened_at: float, identity: str = "") -> bytes:
@@ -148,6 +157,13 @@ class _Frame:
         )
         headers = ((f"X-Crawler-{n}" if n.lower() == "transfer-encoding" else n, v) for n, v in self._response.headers)
         return http_head(status, headers)
+
+    def told(self, kind: str, digest: str, head: bytes) -> tuple[Told, ...] | None:
+        """What the index says of a record, as a reader of it would find out. `head`: status line and headers of its block."""
+        if len(self.target) > _TARGET_MAX:
+            return None
+        said = told(kind, clean_value(self.target), self.date, digest, head)
+        return () if said is None else (said,)
 
     def metadata(self, concurrent_to: str, depth: int, via: str, own: Mapping[str, str], given: Mapping[str, str]) -> bytes:
         response = self._response

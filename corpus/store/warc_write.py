@@ -22,18 +22,23 @@ from corpus.store.disk import NO_ROOM, Disk, LocalDisk
 from corpus.store.layout import OPEN_SUFFIX, Layout
 from corpus.store.warc_groups import Group, encode_group, encode_linked, encode_revisit, encode_warcinfo
 
+Lines = tuple[bytes, ...]
+_LINES_MAX = 32_768
+"""Captures of a segment up to which its index is kept in memory (10 MB); the index of a larger one is made from its file."""
 _FULL = "free some space, then run the same command again: nothing acknowledged is lost"
 
 
 @dataclass(frozen=True, slots=True)
 class SealedSegment:
-    """A finished segment. `name` is relative to the store's root; `sha256` is of the whole file; `pages` counts captures."""
+    """A finished segment. `name` is relative to the store's root; `sha256` is of the whole file; `pages` counts captures. `index`: its
+    lines, sorted, as `cdxj.index_lines` would give them; None where the file must be read for that."""
 
     name: str
     sha256: str
     bytes: int
     pages: int
     records: int
+    index: Lines | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -50,6 +55,7 @@ class _Segment:
     chunks: list[bytes] = field(default_factory=list)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
     fd: int | None = None
+    lines: list[bytes] | None = field(default_factory=list)
 
     @property
     def open_path(self) -> Path:
@@ -60,6 +66,13 @@ class _Segment:
         self.size += len(data)
         self.records += records
         self.pages += pages
+
+    def index(self, group: Group, offset: int) -> None:
+        """Note what an index says of the capture whose record lies there; nothing at all once that is not known of one."""
+        if group.told is None or self.lines is None or len(self.lines) >= _LINES_MAX:
+            self.lines = None
+        else:
+            self.lines += [told.line(group.length, offset, self.name) for told in group.told]
 
 
 class SegmentWriter:
@@ -132,6 +145,7 @@ class SegmentWriter:
             segment = self._current
             offset = segment.size + group.offset
             segment.add(group.data, group.records, 1)
+            segment.index(group, offset)
             return CaptureRef(segment.name, offset, group.length), segment.size
 
     @property
@@ -260,7 +274,8 @@ class SegmentWriter:
             seal_file(self._disk, segment.open_path, segment.path)
         except OSError as error:
             raise _refused("the disk refused to seal", error, segment.name) from error
-        return SealedSegment(segment.name, segment.digest.hexdigest(), segment.written, segment.pages, segment.records)
+        index = None if segment.lines is None else tuple(sorted(segment.lines))
+        return SealedSegment(segment.name, segment.digest.hexdigest(), segment.written, segment.pages, segment.records, index)
 
     def _refuse_if_broken(self) -> None:
         if self._broken:

@@ -28,8 +28,8 @@ GOAL = {"frontier": 1.8}
 
 def process_us(documents: int, folder: Path) -> float:
     """A round over archives that are all measured."""
-    from corpus.app.index import STAGE as INDEX
-    from corpus.app.index import index_name
+    from corpus.app.index_file import STAGE as INDEX
+    from corpus.app.index_file import index_name
     from corpus.app.map_task import STAGE, map_key
     from corpus.app.process import map_settings, process
     from corpus.app.project import open_project

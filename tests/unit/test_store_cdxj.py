@@ -16,6 +16,7 @@ from corpus.errors import StoreError
 from corpus.model import Response
 from corpus.store.cdxj import FIELDS, find, index_lines, parse
 from corpus.store.layout import Layout, segment_name
+from corpus.store.warc_groups import Group
 from corpus.store.warc_write import SegmentWriter
 from corpus.url.surt import surt
 
@@ -55,14 +56,19 @@ def test_any_text_has_a_key_without_a_space(url: str) -> None:
     assert " " not in key
 
 
-def _segment(root: Path) -> tuple[Path, str]:
-    layout = Layout(root, root / ".local")
-    writer = SegmentWriter(layout, layout.warc_dir("c"), lambda seq: segment_name(0, 1, seq), clock=lambda: 1.8e9, warcinfo={})
-    plain = Response(
-        status=200, headers=(("Content-Type", "text/html; charset=utf-8"),), body=BODY, decoded=BODY, raw_status="HTTP/1.1 200 OK",
-        raw_request=b"GET / HTTP/1.1\r\n\r\n", ip="127.0.0.2", started_at=1.8e9, ended_at=1.8e9 + 1, latency_s=0.1, bytes_wire=9,
-    )  # fmt: skip
+_PLAIN = Response(
+    status=200, headers=(("Content-Type", "text/html; charset=utf-8"),), body=BODY, decoded=BODY, raw_status="HTTP/1.1 200 OK",
+    raw_request=b"GET / HTTP/1.1\r\n\r\n", ip="127.0.0.2", started_at=1.8e9, ended_at=1.8e9 + 1, latency_s=0.1, bytes_wire=9,
+)  # fmt: skip
 
+
+def _writer(root: Path) -> SegmentWriter:
+    layout = Layout(root, root / ".local")
+    return SegmentWriter(layout, layout.warc_dir("c"), lambda seq: segment_name(0, 1, seq), clock=lambda: 1.8e9, warcinfo={})
+
+
+def _segment(root: Path) -> tuple[Path, str]:
+    writer, plain = _writer(root), _PLAIN
     call: dict[str, Any] = {"depth": 0, "via": "", "metadata": {}}
     request = Request(PAGE, "www.a.test", "127.0.0.2")
     writer.append(PAGE, request, plain, **call)
@@ -95,6 +101,74 @@ def test_a_segment_has_a_line_for_each_record_with_something_to_replay(tmp_path:
         assert data[entry.offset : entry.offset + 2] == b"\x1f\x8b"
         assert entry.offset + entry.length == len(data) or data[entry.offset + entry.length :][:2] == b"\x1f\x8b"
     assert all(b'"' + field.encode() + b'"' in lines[0] for field in FIELDS)
+
+
+HOSTILE = st.text(st.sampled_from('ab:; \r\n\0\t<>"/%\u00a0\u00fc\u2028\ud800\x85chunked'), max_size=24)
+NAMES = st.sampled_from(["Content-Type", "content-type", "Transfer-Encoding", "", " ", "X"]) | HOSTILE
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["whole", "linked", "revisit"]), HOSTILE.map("http://a.test/".__add__) | HOSTILE, st.lists(st.tuples(NAMES, HOSTILE), max_size=4),
+            HOSTILE.map("HTTP/1.1 200 ".__add__) | HOSTILE.map("HTTP/".__add__) | st.just(""), st.sampled_from([200, 204, 304, 404, 7]),
+            st.sampled_from([b"", BODY, b"\r\n\r\nHTTP/1.1 500 no", b"5\r\nabcde\r\n0\r\n\r\n"]),
+        ),
+        max_size=6,
+    )
+)  # fmt: skip
+def test_what_is_noted_while_writing_is_what_reading_finds(
+    captures: list[tuple[str, str, list[tuple[str, str]], str, int, bytes]],
+) -> None:
+    """Law: the index that a writer hands over with a segment is byte for byte the one made from the file, whatever servers sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        writer = _writer(root)
+        for n, (form, url, headers, raw, status, body) in enumerate(captures):
+            response = replace(
+                _PLAIN,
+                status=status, headers=tuple(headers), body=body, decoded=body, raw_status=raw, ip="127.0.0.2", started_at=1.8e9 + n / 7,
+                ended_at=1.8e9 + n, latency_s=0.1, bytes_wire=9,
+            )  # fmt: skip
+            call: dict[str, Any] = {"depth": 0, "via": url, "metadata": {"x": url}}
+            request = Request(url, "a.test", "127.0.0.2")
+            match form:
+                case "whole":
+                    writer.append(PAGE, request, response, **call)
+                case "linked":
+                    writer.append_linked(PAGE, request, response, original=url, distance=1, **call)
+                case _:
+                    writer.append_revisit(PAGE, request, response, original=Original(url), **call)
+        writer.append(PAGE, Request(PAGE, "a.test", ""), replace(_PLAIN, started_at=1.9e9), depth=0, via="", metadata={})
+        (name,) = writer.rotate(force=True)
+        (segment,) = writer.take_sealed()
+        assert list(segment.index or ()) == index_lines(root / name, name)
+
+
+def test_an_index_that_is_not_wholly_known_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture that was encoded elsewhere, an address without end, or more captures than memory is given to: then the file is read.
+    The next segment begins anew."""
+    far = "http://a.test/" + "x" * 9_000
+
+    def index_of(*urls: str, copied: bool = False) -> object:
+        call: dict[str, Any] = {"depth": 0, "via": "", "metadata": {}}
+        for url in urls:
+            writer.append(url, Request(url, "a.test", ""), _PLAIN, **call)
+        if copied:
+            writer.append_group(Group(b"", 0, 0, 1))
+        (name,) = writer.rotate(force=True)
+        (segment,) = writer.take_sealed()
+        assert segment.index is None or list(segment.index) == index_lines(tmp_path / name, name)
+        return segment.index
+
+    writer = _writer(tmp_path)
+    assert index_of(PAGE, far, PAGE) is None
+    assert index_of(PAGE, PAGE) is not None
+    assert index_of(PAGE, copied=True) is None
+    monkeypatch.setattr("corpus.store.warc_write._LINES_MAX", 2)
+    assert index_of(PAGE, PAGE) is not None
+    assert index_of(PAGE, PAGE, PAGE) is None
 
 
 def test_a_damaged_segment_is_indexed_as_far_as_it_can_be_read(tmp_path: Path) -> None:
