@@ -199,9 +199,10 @@ def _dedup(place: Place) -> list[Contender]:
     table[-copies:, ::8] = rng.integers(0, 2**32, size=(copies, 14), dtype=np.uint32)
     table[-copies:, :8] = table[:copies, :8]
     np.save(ready, table)
-    script = (
-        "import sys, json, numpy as np; from corpus.filter.clusters import cluster; t = np.load(sys.argv[1]);"
-        "c = cluster([f'{n:032x}' for n in range(len(t))], t); print(json.dumps({'items': c.num_rows, 'bytes': t.nbytes}))"
+    script = (  # started as our commands are
+        "import sys, json\nfrom corpus.engine.lean import lean\nwith lean():\n    import numpy as np\n"
+        "    from corpus.filter.clusters import cluster\n    t = np.load(sys.argv[1])\n"
+        "    c = cluster([f'{n:032x}' for n in range(len(t))], t)\n    print(json.dumps({'items': c.num_rows, 'bytes': t.nbytes}))"
     )
     return [
         Contender("dedup", "corpus clusters", lambda f: [sys.executable, "-c", script, str(ready)], ours=True),

@@ -83,10 +83,12 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the `corpus` command and of `python -m corpus`."""
     from corpus.cli.options import clean
+    from corpus.engine.lean import lean
     from corpus.errors import CorpusError
 
     try:
-        code = cli.main(standalone_mode=False, prog_name="corpus")
+        with lean():
+            code = cli.main(standalone_mode=False, prog_name="corpus")
     except click.ClickException as error:
         error.show()
         code = 2

@@ -22,6 +22,8 @@ from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from corpus.engine.lean import lean
+
 _CONTEXT = multiprocessing.get_context("spawn")
 _PR_SET_PDEATHSIG = 1
 ORPHANED = 70
@@ -132,8 +134,9 @@ def _main(target: str, packed: bytes, connection: Connection, parent: int) -> No
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides what they mean, also where a whole group gets them
         signal.signal(number, signal.SIG_IGN)
     _die_with(parent)
-    module, _, name = target.partition(":")
-    getattr(import_module(module), name)(pickle.loads(packed), Link(connection))
+    with lean():
+        module, _, name = target.partition(":")
+        getattr(import_module(module), name)(pickle.loads(packed), Link(connection))
 
 
 def _die_with(parent: int) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from corpus.errors import UsageError
 from corpus.filter.bands import KeyColumns, PairRuns, Pairs, Rows, band_keys, join
+from corpus.filter.columns import call, flags, integers, numbers, texts
 from corpus.filter.stars import stars
 from corpus.filter.verify_pairs import Edges, Shingles, Similarity, estimate, exact, prefilter, slack, verified
 
@@ -59,15 +60,16 @@ def cluster(
 
 def _ranks(ids: Sequence[str] | pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Rows]:
     """The ids as an Arrow column, and the rank of each among the distinct ids (code-point order)."""
-    column = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else pa.array(list(ids), pa.string())
-    array = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).cast(pa.string())
+    column = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else texts(list(ids))
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = array if array.type == pa.string() else array.cast(pa.string())
     if array.null_count:
         raise UsageError("an id is null", "cluster")
-    coded = array.dictionary_encode()
-    order = np.asarray(pa.compute.array_sort_indices(coded.dictionary))
+    coded = call("dictionary_encode", array)
+    order = numbers(call("array_sort_indices", coded.dictionary))
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    return array, rank[np.asarray(coded.indices)] if len(array) else np.empty(0, dtype=np.int32)
+    return array, rank[numbers(coded.indices)] if len(array) else np.empty(0, dtype=np.int32)
 
 
 def _checked(signatures: npt.NDArray[np.uint32], count: int, bands: int, rows: int) -> npt.NDArray[np.uint32]:
@@ -93,11 +95,12 @@ def _copies(table: npt.NDArray[np.uint32], sets: Sequence[Shingles] | None) -> n
     keys = band_keys(table, 1, table.shape[1])[0].astype(np.uint64) << np.uint64(32) | table[:, 0]
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     head = first[inverse]
-    same = np.empty(len(table), dtype=bool)
-    for start in range(0, len(table), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        same[block] = (table[block] == table[head[block]]).all(axis=1) & _speaks(table[block])
-    return np.where(same, head, own)
+    later = np.flatnonzero(head != own)
+    for start in range(0, len(later), _BLOCK):
+        block = later[start : start + _BLOCK]
+        same = (table[block] == table[head[block]]).all(axis=1) & _speaks(table[block])
+        own[block[same]] = head[block[same]]
+    return own
 
 
 def _speaks(table: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
@@ -168,6 +171,6 @@ def _answer(names: pa.Array, numbers: Rows, group: Rows, head_number: npt.NDArra
     named = position[lowest[group]] if len(group) else np.empty(0, dtype=np.int64)
     keep = named == np.arange(len(numbers))
     return pa.table(
-        [names, names.take(pa.array(named)), pa.array(size[group].astype(np.int64)), pa.array(keep)],
+        [names, call("take", names, integers(named)), integers(size[group]), flags(keep)],
         schema=CLUSTER_SCHEMA,
     )
