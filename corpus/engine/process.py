@@ -15,6 +15,7 @@ import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -28,6 +29,8 @@ _CONTEXT = multiprocessing.get_context("spawn")
 _PR_SET_PDEATHSIG = 1
 ORPHANED = 70
 """Exit status of a child that noticed its parent is gone."""
+DEAF = 71
+"""Exit status of a child that could not read what its parent said."""
 
 
 class Link:
@@ -50,6 +53,9 @@ class Link:
         except (EOFError, OSError):
             # no clean-up on purpose: whatever was not durable is done again by the successor
             os._exit(ORPHANED)
+        except BaseException:  # noqa: BLE001  (a message that cannot be read, or whoever is told of it fails)
+            traceback.print_exc()
+            os._exit(DEAF)  # a process that hears nothing any more would wait for ever
 
     def send(self, message: Any) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from tests.unit.house import ROOT, Module, functions, modules, port_methods, rep
 
 BROAD: dict[tuple[str, str], str] = {
     # (file, function): why anything at all may arrive there, and where it goes instead
+    ("corpus/engine/process.py", "_read"): "a child that cannot read its parent's words says so and ends: it would wait for ever",
     ("corpus/engine/local.py", "_attempt"): "a bug in a task is carried whole to the parent, which stops the run",
     (
         "corpus/filter/user_signals.py",
