@@ -27,6 +27,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SLICE = 1 << 20
+_CACHED = 1 << 15
+"""Words that one step takes through all of its passes, so that they stay in the processor's cache between them."""
 _JOIN_BYTES_PER_ROW = 26
 _PART_ROWS = 250_000
 
@@ -83,7 +85,7 @@ class KeyColumns:
         for band in range(self.bands):
             with (scratch / f"band-{band:03d}.u32").open("ab") as file:
                 for keys in self._held:
-                    file.write(keys[band].tobytes())
+                    file.write(keys[band].data)
         self._held, self._held_bytes, self._spilled = [], 0, True
 
     def column(self, band: int) -> Iterator[Keys]:
@@ -99,42 +101,47 @@ class KeyColumns:
 def join(columns: KeyColumns, row_of: Rows, memory: int) -> Iterator[Pairs]:
     """Candidate pairs of every band (with repeats between bands). `row_of[i]` is the row number of the i-th key."""
     passes = max(1, -(-len(row_of) * _JOIN_BYTES_PER_ROW // max(memory, 1)))
+    room = np.empty(len(row_of), dtype=np.uint64)  # one for all: fresh pages cost as much as what is written into them
     for band in range(columns.bands):
         for part in range(passes):
-            yield from bucket_pairs(_sorted_range(columns, band, row_of, part, passes))
+            yield from bucket_pairs(_sorted_range(columns, band, row_of, (part, passes), room))
 
 
-def _sorted_range(columns: KeyColumns, band: int, row_of: Rows, part: int, passes: int) -> Pairs:
-    """`key << 32 | row` of the keys in one of `passes` equal key ranges, sorted: rows ascend inside a bucket."""
-    chosen: list[Pairs] = []
-    at = 0
+def _sorted_range(columns: KeyColumns, band: int, row_of: Rows, share: tuple[int, int], room: Pairs) -> Pairs:
+    """`key << 32 | row` of the keys in one of some equal key ranges (`share`: which, of how many), sorted at the head of `room`:
+    rows ascend inside a bucket."""
+    part, passes = share
+    at = used = 0
     for keys in columns.column(band):
-        rows = row_of[at : at + len(keys)]
+        rows = row_of[at : at + len(keys)].view(np.uint32)
         at += len(keys)
-        wide = keys.astype(np.uint64)
         if passes > 1:
-            inside = (wide * np.uint64(passes)) >> _32 == np.uint64(part)
-            wide, rows = wide[inside], rows[inside]
-        wide <<= _32
-        wide |= rows.astype(np.uint64)
-        chosen.append(wide)
-    packed = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.uint64)
-    packed.sort()
-    return packed
+            inside = (keys.astype(np.uint64) * np.uint64(passes)) >> _32 == np.uint64(part)
+            keys, rows = keys[inside], rows[inside]
+        for start in range(0, len(keys), _CACHED):
+            packed = room[used + start : used + min(start + _CACHED, len(keys))]
+            packed[:] = keys[start : start + _CACHED]
+            packed <<= _32
+            packed |= rows[start : start + _CACHED]
+        used += len(keys)
+    room[:used].sort()
+    return room[:used]
 
 
 def bucket_pairs(packed: Pairs) -> Iterator[Pairs]:
     """Pairs of equal keys in a sorted `key << 32 | row` array, in bounded chunks."""
     if len(packed) < 2:
         return
-    same = (packed[1:] ^ packed[:-1]) <= _LOW
     shared = np.zeros(len(packed), dtype=bool)
-    shared[1:] = same
-    shared[:-1] |= same
+    for start in range(0, len(packed) - 1, _CACHED):
+        block = packed[start : start + _CACHED + 1]
+        same = (block[1:] ^ block[:-1]) <= _LOW
+        shared[start + 1 : start + 1 + len(same)] = same
+        shared[start : start + len(same)] |= same
     members = packed[shared]
     start = 0
     while start < len(members):
-        stop = min(start + _SLICE, len(members))
+        stop = min(start + 4 * _CACHED, len(members))
         if stop < len(members):  # never cut inside a bucket
             edge = members[stop - 1] | _LOW
             stop = int(np.searchsorted(members, edge, side="right"))

@@ -28,19 +28,30 @@ def stars(nodes: int, edges: Edges, weight: Counts) -> Rows:
     centre = np.arange(nodes, dtype=np.int32)
     if not len(edges.a):
         return centre
-    degree = np.bincount(edges.a, minlength=nodes) + np.bincount(edges.b, minlength=nodes)
-    couple = (degree[edges.a] == 1) & (degree[edges.b] == 1)
+    # a byte a node, and one array of numbers: most have no neighbour, and counts of all would be larger than the edges
+    several, local = _met(nodes, edges.a, edges.b)
+    couple = ~(several[edges.a] | several[edges.b])
     centre[edges.b[couple]] = edges.a[couple]  # two that know only each other: the tie goes to the smaller id
-    degree[edges.a[couple]] = 0
-    degree[edges.b[couple]] = 0
-    active = np.flatnonzero(degree)
-    local = np.empty(nodes, dtype=np.int32)
+    a, b = edges.a[~couple], edges.b[~couple]
+    several[a] = several[b] = True
+    active = np.flatnonzero(several)
     local[active] = np.arange(len(active), dtype=np.int32)
-    near = _neighbours(local[edges.a[~couple]], local[edges.b[~couple]])
-    starts = np.concatenate(([0], np.cumsum(degree[active])))
-    del degree, couple, local
-    _claim(centre, active, near, starts, weight[active])
+    near, degree = _neighbours(local[a], local[b]), np.bincount(local[a], minlength=len(active))
+    degree += np.bincount(local[b], minlength=len(active))
+    del several, couple, local
+    _claim(centre, active, near, np.concatenate(([0], np.cumsum(degree))), weight[active])
     return centre
+
+
+def _met(nodes: int, a: Rows, b: Rows) -> tuple[npt.NDArray[np.bool_], Rows]:
+    """Which nodes have more than one neighbour; and room for a number of each."""
+    last = np.full(nodes, -1, dtype=np.int32)
+    ends = np.concatenate((a, b))
+    times = np.arange(len(ends), dtype=np.int32)
+    last[ends] = times
+    several = np.zeros(nodes, dtype=bool)
+    several[ends[last[ends] != times]] = True
+    return several, last
 
 
 def _neighbours(a: Rows, b: Rows) -> Rows:

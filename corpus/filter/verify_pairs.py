@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from corpus.errors import StoreError
 from corpus.filter.bands import PairRuns, Pairs, Rows
 
 Shingles = npt.NDArray[np.uint64]
@@ -68,7 +69,8 @@ def estimate(signatures: npt.NDArray[np.uint32], slot_of: Rows, pairs: Pairs) ->
     width = signatures.shape[1]
     for start in range(0, len(pairs), _CHUNK_PAIRS):
         a, b = split(pairs[start : start + _CHUNK_PAIRS])
-        equal = _gather(signatures, slot_of[a]) == _gather(signatures, slot_of[b])
+        rows = _gather(signatures, slot_of[np.concatenate((a, b))])  # together: what is near in the file is read once
+        equal = rows[: len(a)] == rows[len(a) :]
         values[start : start + _CHUNK_PAIRS] = np.count_nonzero(equal, axis=1) / width
     return values
 
@@ -82,12 +84,19 @@ def _gather(signatures: npt.NDArray[np.uint32], slots: Rows) -> npt.NDArray[np.u
     wanted, place = np.unique(slots, return_inverse=True)
     rows = np.empty((len(wanted), signatures.shape[1]), dtype=np.uint32)
     apart = (np.diff(wanted) > _GAP_ROWS) | (np.diff(wanted // _RUN_ROWS) != 0)
+    starts = np.concatenate(([0], np.flatnonzero(apart) + 1))
+    stops = np.append(starts[1:], len(wanted))
+    along = np.empty((_RUN_ROWS, signatures.shape[1]), dtype=np.uint32)
+    bounds = zip(starts.tolist(), stops.tolist(), wanted[starts].tolist(), wanted[stops - 1].tolist(), strict=True)
     with Path(name).open("rb", buffering=0) as file:
-        for run in np.split(np.arange(len(wanted)), np.flatnonzero(apart) + 1):
-            first, last = int(wanted[run[0]]), int(wanted[run[-1]])
+        for start, stop, first, last in bounds:
+            dense = last - first == stop - start - 1
+            target = rows[start:stop] if dense else along[: last - first + 1]
             file.seek(first * signatures.strides[0])
-            block = np.frombuffer(file.read((last - first + 1) * signatures.strides[0]), dtype=np.uint32)
-            rows[run] = block.reshape(last - first + 1, -1)[wanted[run] - first]
+            if file.readinto(target.data) != target.nbytes:
+                raise StoreError("is cut off", name, "run the same command again")
+            if not dense:
+                rows[start:stop] = target[wanted[start:stop] - first]
     return rows[place]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corpus.filter import bands
 from corpus.filter.bands import SMALL_BUCKET, KeyColumns, PairRuns, band_keys, bucket_pairs, join
 from corpus.filter.verify_pairs import split
 
@@ -35,6 +36,30 @@ def test_spilling_changes_nothing(tmp_path):
     in_memory = _pairs(table, rows, 10**9, None)
     assert len(in_memory) > 1000
     assert np.array_equal(in_memory, _pairs(table, rows, 4096, tmp_path))
+
+
+def test_a_join_over_more_keys_than_a_block_is_the_join_of_its_parts(monkeypatch, tmp_path):
+    """Blocks of a hundred keys give the pairs that one block gives, in one key range and in many, from memory and from files."""
+    table = _signatures(5000)
+    rows = np.random.default_rng(1).permutation(5000).astype(np.int32)
+    whole = _pairs(table, rows, 10**9, None)
+    monkeypatch.setattr(bands, "_CACHED", 100)
+    assert np.array_equal(whole, _pairs(table, rows, 10**9, None))
+    assert np.array_equal(whole, _pairs(table, rows, 4096, tmp_path))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 9, 300, 40_000, 70_001])
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 15])
+def test_how_much_is_looked_at_at_once_changes_nothing(monkeypatch, size, block):
+    """Buckets may end, begin or go on where a block of words ends, and more of them than one slice holds: the pairs are all equal keys'."""
+    monkeypatch.setattr(bands, "_CACHED", max(block, size // 1000))
+    key = np.sort(np.random.default_rng(size).integers(0, max(size // 3, 1), size, dtype=np.uint64))
+    packed = key << np.uint64(32) | np.arange(size, dtype=np.uint64)
+    found = np.sort(np.concatenate([*bucket_pairs(packed), np.empty(0, dtype=np.uint64)]))
+    first = np.searchsorted(key, key)
+    assert size == 0 or np.bincount(first).max() <= SMALL_BUCKET
+    naive = [a << 32 | b for b in range(size) for a in range(int(first[b]), b)]
+    assert np.array_equal(found, np.sort(np.array(naive, dtype=np.uint64)))
 
 
 @pytest.mark.parametrize("count", [SMALL_BUCKET, SMALL_BUCKET + 1, 20_000])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from corpus.errors import StoreError
 from corpus.filter.verify_pairs import ShingleFile, estimate, exact, jaccard, split
 from tests import make_families as mf
 
@@ -47,3 +49,30 @@ def test_sizes_alone_refuse_and_files_give_back_what_was_written(tmp_path):
     assert exact(pairs, file.sizes, reader, 0.75).tolist() == [0.9, 0.0, 0.0]
     assert read == [0, 1]
     file.close()
+
+
+@pytest.mark.parametrize("apart", [1, 2, 17, 900])
+def test_a_table_in_a_file_is_judged_as_one_in_memory(tmp_path, apart):
+    """Rows that lie beside each other, some apart and far apart are read from the file as they stand in it, each side of a pair its own."""
+    random = np.random.default_rng(apart)
+    count = 12_000
+    table = random.integers(0, 3, (count, 7), dtype=np.uint32)
+    mapped = np.memmap(tmp_path / "signatures.u32", dtype=np.uint32, mode="w+", shape=table.shape)
+    mapped[:] = table
+    slots = random.permutation(count).astype(np.int32)
+    a = np.arange(0, count - 1, apart, dtype=np.uint64)
+    pairs = a << np.uint64(32) | random.integers(a + np.uint64(1), count, dtype=np.uint64)
+    for slot_of in (np.arange(count, dtype=np.int32), slots):
+        said = estimate(mapped, slot_of, pairs)
+        assert np.array_equal(said, estimate(table, slot_of, pairs))
+        left, right = split(pairs)
+        assert np.array_equal(said, (table[slot_of[left]] == table[slot_of[right]]).mean(axis=1))
+
+
+def test_a_table_that_is_cut_off_is_no_answer(tmp_path):
+    """A scratch file that lost its end (a full disk) stops the step; what was in memory before is no signature."""
+    mapped = np.memmap(tmp_path / "signatures.u32", dtype=np.uint32, mode="w+", shape=(100, 4))
+    (tmp_path / "signatures.u32").write_bytes(b"\0" * 16 * 60)
+    pairs = np.array([3 << 32 | 80], dtype=np.uint64)
+    with pytest.raises(StoreError):
+        estimate(mapped, np.arange(100, dtype=np.int32), pairs)
