@@ -156,7 +156,7 @@ def _networks(config: Config) -> list[tuple[str, str, str]]:
 
 
 def _filters(config: Config, deep: bool) -> list[tuple[str, str, str]]:
-    from corpus.filter.language import normalise_language
+    from corpus.filter.languages import normalise_language
     from corpus.filter.sources import Sources
 
     found = []

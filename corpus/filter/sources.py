@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from corpus.errors import CorpusError, UsageError
 from corpus.filter.decontaminate import Benchmarks, load_benchmarks
@@ -29,7 +28,8 @@ from corpus.filter.url_lists import ADULT, UrlLists, list_files, load_url_lists
 from corpus.filter.url_lists import KEY as LISTS_KEY
 from corpus.filter.user_signals import UserSignals, load_user_signals
 
-_TYPES = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
+if TYPE_CHECKING:  # a crawl checks its configuration too, and needs no Arrow
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,8 @@ class Opened:
 
     def columns(self, urls: Sequence[str], chunk: Chunk, languages: Sequence[str]) -> dict[str, pa.Array]:
         """All sourced columns, and the operator's own, for the documents of a chunk at `urls`."""
+        import pyarrow as pa
+
         found: dict[str, pa.Array] = {}
         if self.lists is not None:
             hits = self.lists.hits(urls)
@@ -185,7 +187,7 @@ class Opened:
             found["contaminated_ngrams"] = pa.array(np.asarray(runs), pa.int64())
             found["contaminated_task"] = pa.array(tasks, pa.string())
         for name, sourced in SOURCED.items():
-            found.setdefault(name, pa.nulls(len(chunk), _TYPES[sourced.signal.type]))
+            found.setdefault(name, pa.nulls(len(chunk), pa.type_for_alias(sourced.signal.type)))
         for user in self.users:
             found |= user.measure(chunk.texts, languages)
         return found

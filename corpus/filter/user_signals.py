@@ -24,20 +24,20 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, get_args
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from corpus.errors import CorpusError, UsageError
 from corpus.filter.signals import SIGNALS, SignalType
 from corpus.filter.signals_reduced import REDUCED
 from corpus.filter.signals_sourced import SOURCED
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 KEY: Final = "filter.rules"
 GROUP: Final = "corpus.signals"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _TAKEN = frozenset({"id", "language", "language_score", *SIGNALS, *SOURCED, *REDUCED})
-_ARROW = {"int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
 _PYTHON: dict[str, tuple[type, ...]] = {"int64": (int,), "double": (int, float), "string": (str,)}
 
 Measure = Callable[[Sequence[str], Sequence[str]], Mapping[str, Sequence[Any]]]
@@ -70,6 +70,8 @@ class UserSignals:
         return {name: self._column(name, list(given[name]), len(texts)) for name in sorted(self.columns)}
 
     def _column(self, name: str, values: list[Any], rows: int) -> pa.Array:
+        import pyarrow as pa
+
         kind = self.columns[name]
         if len(values) != rows:
             raise CorpusError(f"{len(values)} values of {name} for {rows} texts", f"{KEY}: {self.rule}")
@@ -82,7 +84,7 @@ class UserSignals:
             )
             if value is not None and not sound:
                 raise CorpusError(f"{name} = {value!r} is no {kind}", f"{KEY}: {self.rule}", "None stands for: does not apply")
-        return pa.array(plain, _ARROW[kind])
+        return pa.array(plain, pa.type_for_alias(kind))
 
 
 @functools.cache

@@ -135,3 +135,17 @@ def test_what_is_no_text_is_refused():
     """An id that is a number is a mistake of the caller's, not a text."""
     with pytest.raises(TypeError):
         texts([1])  # type: ignore[list-item]
+
+
+def test_a_configuration_is_checked_without_arrow_or_database(tmp_path):
+    """Whoever only crawls loads nothing of what measuring and releases need, to find out that there is no mistake."""
+    (tmp_path / "corpus.toml").write_text(
+        '[corpus]\nname = "x"\nlanguages = ["de"]\n[crawl]\nseeds = ["https://example.org/"]\ncontact = "a@example.org"\n',
+        "utf-8",
+    )
+    code = (
+        "from corpus.config.check import load_checked\n"
+        f"load_checked({str(tmp_path / 'corpus.toml')!r}, (), fetching=True)\n"
+        "print([name for name in ('pyarrow', 'duckdb', 'trafilatura', 'fasttext') if name in sys.modules])"
+    )
+    assert _said(code, tmp_path).split() == ["[]"]
