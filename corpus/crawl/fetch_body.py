@@ -57,11 +57,13 @@ class Body:
         self._wire = bytearray()
         self._probe_at = PROBE_AT
         self._kept: int | None = None
+        self._whole: bytes | None = None
 
     def add(self, chunk: bytes) -> None:
         self.received += len(chunk)
         if len(self._wire) <= self.limits.max_body:
             self._wire += chunk
+            self._whole = None
 
     @property
     def full(self) -> bool:
@@ -77,12 +79,15 @@ class Body:
     def probed(self, decoded: Decoded) -> None:
         """What decoding the last probe gave: at the cap (or past the ratio) the body ends there."""
         if decoded.truncated:
-            self._kept = self._probe_at
+            self._kept, self._whole = self._probe_at, None
         self._probe_at *= 2
 
     def wire(self) -> bytes:
-        """The bytes to keep."""
-        return bytes(self._wire[: self.limits.max_body if self._kept is None else self._kept])
+        """The bytes to keep: copied once, and the same object again while nothing is added."""
+        if self._whole is None:
+            with memoryview(self._wire) as wire:
+                self._whole = bytes(wire[: self.limits.max_body if self._kept is None else self._kept])
+        return self._whole
 
     def decode(self, wire: bytes, max_body: int | None = None) -> Decoded:
         """Decode (part of) the body inside the limits; `max_body` lowers the cap."""

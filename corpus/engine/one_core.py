@@ -27,14 +27,16 @@ STRONG = 0.9
 """Of the fastest core: slower ones (of an efficient kind) are not chosen."""
 _STAT, _TASKS, _CPUS = Path("/proc/stat"), Path("/proc/self/task"), Path("/sys/devices/system/cpu")
 _SPEEDS = ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
-_IDLE = (3, 4)
+_NICE, _IDLE = 1, (3, 4)
 _COUNTED = 8
 """user nice system idle iowait irq softirq steal; what follows is counted in user already."""
+YIELDING = 0.25
+"""What use at a lower priority counts: the share that a process of nice 5, as processing beside a crawl is, takes from one of nice 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Seconds: `busy` of each core since the machine started, `own` of this process, `at` monotonic."""
+    """Seconds: `busy` of each core since the machine started (less for those who yield to us), `own` of this process, `at` monotonic."""
 
     busy: Mapping[int, float]
     own: float
@@ -48,11 +50,13 @@ def read_system() -> Reading | None:
     except OSError:
         return None
     tick, busy = os.sysconf("SC_CLK_TCK"), {}
+    yielding = YIELDING if os.nice(0) <= 0 else 1.0  # those who are nice themselves get no more than others who are
     for line in lines[1:]:
         name, *counts = line.split()[: 1 + _COUNTED]
         if not name.startswith("cpu"):
             break
-        busy[int(name[3:])] = sum(int(count) for n, count in enumerate(counts) if n not in _IDLE) / tick
+        used = sum(int(count) for n, count in enumerate(counts) if n not in _IDLE)
+        busy[int(name[3:])] = (used - (1 - yielding) * int(counts[_NICE])) / tick
     return Reading(busy, time.process_time(), time.monotonic()) if busy else None
 
 
@@ -166,7 +170,11 @@ def _here() -> int | None:
 
 
 def _claim(name: str) -> socket.socket | None:
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    """The name, held while the socket is open; None where somebody else has it or it cannot be had."""
+    try:
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    except OSError:  # no handle left
+        return None
     try:
         claim.bind(name)
     except OSError:
@@ -176,8 +184,11 @@ def _claim(name: str) -> socket.socket | None:
 
 
 def _is_claimed(name: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        return probe.connect_ex(name) == 0
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            return probe.connect_ex(name) == 0
+    except OSError:  # no handle left: nobody knows, so it is not ours to take
+        return True
 
 
 def _strong(cores: Collection[int]) -> Collection[int]:

@@ -56,10 +56,10 @@ class Group:
 
 def encode_group(
     url: str, request: Request, response: Response, *, depth: int, via: str, metadata: Mapping[str, str], identity: str = "",
-    payload: bytes = b"",
+    payload: bytes = b"", indexed: bool = True,
 ) -> Group:  # fmt: skip
     """A whole capture: request, response with its stored body, metadata. The ref is the response. `payload`: the SHA-1 of the
-    body, where it is known already."""
+    body, where it is known already; `indexed`: say what an index says of it."""
     frame = _Frame(url, request, response, identity)
     anchor = frame.id_of("response")
     encoded = response.header("content-encoding") not in {None, "", "identity"}
@@ -75,7 +75,7 @@ def encode_group(
     middle = encode_record("response", anchor, frame.date, fields, block, content_type=_HTTP_RESPONSE, level=level)
     first = frame.request(anchor)
     last = frame.metadata(anchor, depth, via, {}, metadata)
-    return Group(first + middle + last, len(first), len(middle), 3, frame.told("response", digest, head))
+    return Group(first + middle + last, len(first), len(middle), 3, frame.told("response", digest, head) if indexed else None)
 
 
 def encode_linked(

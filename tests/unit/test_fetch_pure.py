@@ -23,12 +23,14 @@ from corpus.crawl.dns_wire import (
     encode_query,
     encode_response,
 )
-from corpus.crawl.fetch_limits import MIN_RATE, Limits, body_deadline, head_deadline, limits_for, wanted
+from corpus.crawl.fetch_body import Body
+from corpus.crawl.fetch_limits import MIN_RATE, PROBE_AT, Limits, body_deadline, head_deadline, limits_for, wanted
 from corpus.crawl.identity import mailbox, request_headers, user_agent
 from corpus.crawl.ports import Request
 from corpus.crawl.settings import CrawlSettings
 from corpus.crawl.wire import raw_request, target_of
 from corpus.model import Failure, Kind
+from corpus.page.encoding import Decoded
 
 MAIL = CrawlSettings(contact="ops@example.org")
 PAGE = CrawlSettings(contact="https://example.org/bot")
@@ -287,3 +289,21 @@ def test_names_that_cannot_be_asked_for(name: str) -> None:
     """Too long, empty labels, not ASCII."""
     with pytest.raises(DnsFormatError):
         encode_name(name)
+
+
+def test_the_bytes_of_a_body_are_put_together_once() -> None:
+    """The same object while nothing is added: what is stored and what is read of an unencoded page are one string of bytes."""
+    body = Body(Limits(1, 1, 1, 1, max_body=8, max_ratio=1000), ())
+    body.add(b"abc")
+    first = body.wire()
+    assert first is body.wire()
+    assert body.decode(first).body is first
+    body.add(b"def")
+    assert (first, body.wire()) == (b"abc", b"abcdef")
+    body.add(b"ghi")
+    assert body.wire() == b"abcdefgh"
+    bomb = Body(Limits(1, 1, 1, 1, max_body=2 * PROBE_AT, max_ratio=1000), (("Content-Encoding", "gzip"),))
+    bomb.add(bytes(PROBE_AT + 1))
+    assert len(bomb.wire()) == PROBE_AT + 1
+    bomb.probed(Decoded(b"", truncated=True))
+    assert len(bomb.wire()) == PROBE_AT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from corpus.app.index import IndexTask, index_segment, index_segments
 from corpus.app.index_file import STAGE, record_index
@@ -40,7 +41,7 @@ def _sealed(project: Project, pages: int) -> SealedSegment:
     return segment
 
 
-def _nothing_to_tell(what: str, **facts: object) -> None:
+def _nothing_to_tell(event: str, **facts: Any) -> None:
     """A reporter without a listener."""
 
 

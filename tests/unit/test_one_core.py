@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from corpus.engine import one_core
-from corpus.engine.one_core import OneCore, Reading, read_system
+from corpus.engine.one_core import YIELDING, OneCore, Reading, read_system
 from corpus.engine.process import Link, start
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -228,3 +228,18 @@ def test_the_real_readings_are_of_every_core_we_may_use() -> None:
     assert reading is not None
     assert set(CORES) <= set(reading.busy)
     assert all(seconds >= 0 for seconds in reading.busy.values())
+
+
+def test_who_yields_to_us_counts_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core that is full of processes of a lower priority is nearly ours, unless we are of one ourselves; waiting counts for nothing."""
+    stat = tmp_path / "stat"
+    stat.write_text(
+        "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 100 400 20 9000 900 3 4 5 7 7\ncpu3 1 0 0 5 5 0 0 0 0 0\nintr 5\ncpu9 none\n", "ascii"
+    )
+    monkeypatch.setattr(one_core, "_STAT", stat)
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    for nice, busy in ((0, 1.32 + 4 * YIELDING), (5, 5.32)):
+        monkeypatch.setattr(os, "nice", lambda by, nice=nice: nice)
+        reading = read_system()
+        assert reading is not None
+        assert reading.busy == {0: pytest.approx(busy), 3: pytest.approx(0.01)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.page.tree import Link, LinkElement, Page, is_markup, parse
 
@@ -130,6 +132,52 @@ def test_the_last_text_is_the_visible_text() -> None:
         for name in ("links", "metas", "link_elements", "canonical", "base"):
             assert getattr(spent, name) == getattr(kept, name), name
     assert parse(b"plain <b>", "text/plain", URL).last_text() == "plain <b>"
+
+
+TAGS = st.sampled_from(
+    [
+        "a",
+        "area",
+        "base",
+        "link",
+        "meta",
+        "noscript",
+        "script",
+        "style",
+        "template",
+        "iframe",
+        "div",
+        "p",
+        "b",
+        "svg",
+        "title",
+        "body",
+        "html",
+    ]
+)
+ATTRIBUTES = st.lists(
+    st.sampled_from(
+        [
+            "hidden", "HIDDEN=x", "style='display:none'", 'style="x:y;DISPLAY: NONE"', "style=color:red", "style", "href=/a", "href='b c'", "rel=nofollow",
+            "name=robots", "content=noindex", "rel=canonical",
+        ]
+    ),
+    max_size=3,
+)  # fmt: skip
+MARKUP = st.one_of(
+    st.tuples(TAGS, ATTRIBUTES).map(lambda each: f"<{each[0]} {' '.join(each[1])}>"), TAGS.map("</{}>".format), st.sampled_from(["one ", "two", "\u00fc", "x" * 210])
+)  # fmt: skip
+
+
+@given(st.lists(MARKUP, max_size=30).map("".join))
+def test_one_walk_reads_and_strips_what_two_do(html: str) -> None:
+    """Law: whichever is asked for first, the text, the elements and what follows from them are the same, hidden links and metas included."""
+    kept, spent, late = page(html), page(html), page(html)
+    names = ("links", "metas", "link_elements", "canonical", "base")
+    before = [getattr(late, name) for name in names]
+    assert kept.visible_text == spent.last_text() == late.last_text()
+    assert before == [getattr(spent, name) for name in names] == [getattr(kept, name) for name in names]
+    assert kept._elements == spent._elements
 
 
 def test_elements_are_found_wherever_they_stand() -> None:

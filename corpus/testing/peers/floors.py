@@ -54,7 +54,8 @@ def _warc(url: str, headers: tuple[tuple[str, str], ...], body: bytes) -> bytes:
     raw = b"GET / HTTP/1.1\r\nUser-Agent: floor\r\nAccept: text/html\r\n\r\n"
     response = Response(200, headers, body, body, "HTTP/1.1 200 OK", raw, "127.0.0.1", 0.0, 0.1, 0.1, len(body))
     notes = {"corpus-content-sha256": content_sha256(body)}
-    return encode_group(url, Request(url, urlsplit(url).netloc, "127.0.0.1"), response, depth=1, via=url, metadata=notes).data
+    request = Request(url, urlsplit(url).netloc, "127.0.0.1")
+    return encode_group(url, request, response, depth=1, via=url, metadata=notes, indexed=False).data
 
 
 def main() -> None:
