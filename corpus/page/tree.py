@@ -8,7 +8,7 @@ What `nofollow` or a robots meta mean for us is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,6 +57,14 @@ class LinkElement:
     rel: str
     type: str
     href: str
+
+
+def cut(nodes: Sequence[LexborNode]) -> None:
+    """Take nodes (in the order of their document, as selections are) out of it and free them, each once and the inner before the outer:
+    what is inside a node goes with it, and a node that is gone must not be touched."""
+    once = {node.mem_id: node for node in nodes}
+    for node in reversed(once.values()):
+        node.decompose()
 
 
 @dataclass(frozen=True)
@@ -179,12 +187,9 @@ class Page:
 
     def _stripped(self, tree: LexborHTMLParser) -> str:
         """The text of a tree once what nobody sees is cut out of it."""
-        for node in tree.css(f"{_UNSEEN},{_HIDDEN}"):
-            node.decompose()
+        cut(tree.css(f"{_UNSEEN},{_HIDDEN}"))
         if self._elements["noscript"]:
-            for node in tree.tags("noscript"):
-                if len(node.text()) < _SHORT_NOSCRIPT:
-                    node.decompose()
+            cut([node for node in tree.tags("noscript") if len(node.text()) < _SHORT_NOSCRIPT])
         body = tree.body
         return "" if body is None else body.text(separator=" ")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from corpus.page.tree import Link, LinkElement, Page, is_markup, parse
+from corpus.page.tree import Link, LinkElement, Page, cut, is_markup, parse
 
 URL = "https://example.org/dir/page.html"
 
@@ -178,6 +179,51 @@ def test_one_walk_reads_and_strips_what_two_do(html: str) -> None:
     assert kept.visible_text == spent.last_text() == late.last_text()
     assert before == [getattr(spent, name) for name in names] == [getattr(kept, name) for name in names]
     assert kept._elements == spent._elements
+
+
+_UNSEEN_TAGS = st.sampled_from(["script", "template", "iframe", "noscript", "div", "span", "table", "td"])
+_UNSEEN_MARKS = st.sampled_from(["", " hidden", ' style="display:none"', ' hidden style="display: none; display:none"'])
+_NESTED = st.recursive(
+    st.just("x"),
+    lambda inner: st.builds(
+        lambda tag, mark, parts: f"<{tag}{mark}>y{''.join(parts)}</{tag}>",
+        _UNSEEN_TAGS,
+        _UNSEEN_MARKS,
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=12,
+)
+
+
+class _Watched:
+    """A node that tells when it is freed."""
+
+    def __init__(self, node: LexborNode, freed: list[int]) -> None:
+        self.mem_id, self._node, self._freed = node.mem_id, node, freed
+
+    def decompose(self) -> None:
+        self._freed.append(self.mem_id)
+        self._node.decompose()
+
+
+@given(_NESTED)
+def test_what_is_freed_is_not_touched_again(html: str) -> None:
+    """Hidden things lie inside hidden things, and one may match twice: each is freed once, and nothing after what it lies in."""
+    tree = LexborHTMLParser(f"<body>{html}<p>end</p>")
+    nodes = tree.css("script,template,iframe,noscript,body [hidden],body [style*='display:none']")
+    above: dict[int, set[int]] = {}
+    for node in nodes:
+        parent, ids = node.parent, set()
+        while parent is not None:
+            ids.add(parent.mem_id)
+            parent = parent.parent
+        above[node.mem_id] = ids
+    freed: list[int] = []
+    cut([_Watched(node, freed) for node in nodes])  # type: ignore[misc]
+    assert sorted(freed) == sorted(above)
+    assert not any(above[number] & set(freed[:at]) for at, number in enumerate(freed))
+    assert tree.body is not None
+    assert tree.body.text().endswith("end")
 
 
 def test_elements_are_found_wherever_they_stand() -> None:
