@@ -7,7 +7,8 @@ children. Inputs are pages handed in by the caller, so every stage says what it 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from corpus.model import Capture, CaptureRef, Response, content_sha256
@@ -177,11 +178,14 @@ def process(pages: Pages, folder: Path) -> Work:
         tables = measure_segment(captures, segment="bench", crawl_id="bench", settings=MapSettings())
         size = 0
 
-        def put(name: str, data: bytes) -> None:
+        @contextmanager
+        def place(name: str) -> Iterator[Path]:
             nonlocal size
-            size += len(data)
+            path = folder / name.partition("/")[0]
+            yield path
+            size += path.stat().st_size
 
-        write_tables(tables, put)
+        write_tables(tables, place)
         return len(captures), size
 
     return work

@@ -4,19 +4,21 @@ because every worker pays for it: no configuration, no database, no other stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpus.app.segments import SegmentInfo
-from corpus.app.stuck import bodies_of, stuck_input
+from corpus.app.stuck import stuck_input
+from corpus.engine.memory import GivenBack
 from corpus.engine.page_watch import PageWatch
 from corpus.filter.map import MapSettings, measure_segment
 from corpus.filter.sources import Sources, list_hits
 from corpus.filter.tables import SegmentTables, write_tables
-from corpus.model import Outcome
 from corpus.store.commits import CommitRecord, stage_key
 from corpus.store.files import Files
 from corpus.store.local_objects import sealed
+from corpus.store.scratch import ScratchFile
 from corpus.store.warc_read import read_captures
 
 STAGE = "map"
@@ -48,26 +50,23 @@ def measure(task: MapTask) -> CommitRecord:
     """In a worker: measure one segment and write its family files. Returns the record, not yet put."""
     segment = task.segment
     captures = read_captures(task.files.local(segment.file, segment.digest), segment.file)
-    with PageWatch(Path(task.note), task.page_cpu_s) as watch:
-        tables = measure_segment(
-            captures,
-            segment=segment.name,
-            crawl_id=segment.crawl_id,
-            settings=task.settings,
-            origin=segment.origin,
-            poisoned=task.poisoned,
-            stuck=task.stuck,
-            watch=watch.page,
-        )
-
-    def put(name: str, data: bytes) -> None:
-        path = task.files.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with sealed(path) as part:
-            part.write_bytes(data)
-
-    written = write_tables(tables, put)
-    stuck = bodies_of(tables.documents, Outcome.STUCK)
+    with ScratchFile(Path(task.note).parent) as scratch:
+        with PageWatch(Path(task.note), task.page_cpu_s) as watch:
+            tables = measure_segment(
+                captures,
+                segment=segment.name,
+                crawl_id=segment.crawl_id,
+                settings=task.settings,
+                origin=segment.origin,
+                poisoned=task.poisoned,
+                stuck=task.stuck,
+                watch=watch.page,
+                scratch=scratch,
+                parsed=GivenBack(),
+            )
+        written = write_tables(tables, lambda name: sealed(task.files.root / name))
+        hits = _hits(task.settings.sources, tables)
+    stuck = tables.stuck
     return CommitRecord(
         STAGE,
         key=map_key(segment, task.settings, task.poisoned, stuck),
@@ -78,14 +77,19 @@ def measure(task: MapTask) -> CommitRecord:
             "segment": segment.name,
             "crawl_id": segment.crawl_id,
             "origin": segment.origin,
-            **_hits(task.settings.sources, tables),
+            **hits,
             **({"stuck": sorted(stuck)} if stuck else {}),
         },
     )
 
 
 def _hits(sources: Sources, tables: SegmentTables) -> dict[str, dict[str, int]]:
-    return {"url_list_hits": list_hits(sources, tables.signals)} if sources.url_lists else {}
+    if not sources.url_lists:
+        return {}
+    hits = Counter[str]()
+    for group in tables.groups("signals"):
+        hits.update(list_hits(sources, group))
+    return {"url_list_hits": dict(hits)}
 
 
 def probe(task: MapTask) -> None:

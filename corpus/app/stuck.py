@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -36,11 +35,6 @@ def stuck_input(digests: Iterable[str]) -> dict[str, str]:
     """What a segment's stuck bodies add to its stage key: nothing where there are none."""
     found = sorted(digests)
     return {"stuck": hashlib.sha256(" ".join(found).encode("ascii")).hexdigest()} if found else {}
-
-
-def bodies_of(documents: pa.Table, outcome: Outcome) -> frozenset[str]:
-    """Content digests of the documents with this outcome."""
-    return frozenset(documents.filter(pc.equal(documents["outcome"], outcome.value))["content_sha256"].to_pylist())
 
 
 def record_stuck(project: Project, records: Iterable[CommitRecord], digest: str, profile: str) -> int:

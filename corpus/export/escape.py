@@ -24,12 +24,13 @@ _LONGEST = 200
 
 def plain(text: str) -> str:
     """One line without control, format or surrogate characters, at most 200 characters long."""
-    kept = "".join(
-        " " if char.isspace() else char
-        for char in text
-        if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
-    )
-    line = " ".join(kept.split())
+    if not (text.isascii() and text.isprintable()):  # nearly every domain is, and a release has very many
+        text = "".join(
+            " " if char.isspace() else char
+            for char in text
+            if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+        )
+    line = " ".join(text.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 

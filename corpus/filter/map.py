@@ -2,7 +2,7 @@
 
 Every page capture gives exactly one documents row, whatever became of it; a capture of an id already seen in the segment
 (a repeat after a crash) gives none, and what is no page (not 2xx) gives none. Rows are sorted by (domain, url, id).
-Work is done in batches of `BATCH` captures; what stays in memory is the segment's text and numbers, not its HTML.
+Work is done in batches of `BATCH` captures; what stays in memory is one batch, and rows that wait in `runs.Runs`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from corpus.filter.blocks.extract import extractor_name
@@ -22,7 +21,8 @@ from corpus.filter.consent_columns import Verdict, judge_capture
 from corpus.filter.extract import Extraction, extract_page
 from corpus.filter.language import Language, detect_languages, model_digest
 from corpus.filter.measure import Measured, measured_chunks, signal_arrays
-from corpus.filter.schema import DOCUMENTS, SIGNALS_SCHEMA, SIGNATURES, SPANS, STAGE_VERSION, file_schema
+from corpus.filter.runs import Runs, Scratch
+from corpus.filter.schema import DOCUMENTS, FAMILIES, SIGNALS_SCHEMA, SIGNATURES, SPANS, STAGE_VERSION, file_schema
 from corpus.filter.signatures import SCHEME, VALUES
 from corpus.filter.sources import Sources, open_sources
 from corpus.filter.tables import SegmentTables
@@ -32,7 +32,7 @@ from corpus.url.host import host_of, registered_domain
 
 BATCH = 256
 """Captures extracted and measured together."""
-_BATCH_BYTES = 64 * 2**20
+_BATCH_BYTES = 8 * 2**20
 """Body bytes after which a batch is full before its number is."""
 
 
@@ -91,14 +91,6 @@ class _Row:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    documents: pa.Table
-    signals: pa.Table
-    spans: pa.Table
-    signatures: pa.Table
-
-
 def measure_segment(
     captures: Iterable[Capture],
     *,
@@ -109,23 +101,32 @@ def measure_segment(
     poisoned: frozenset[str] = frozenset(),
     stuck: frozenset[str] = frozenset(),
     watch: Watch = unwatched,
+    scratch: Scratch | None = None,
+    parsed: Callable[[int], object] | None = None,
 ) -> SegmentTables:
     """Measure one segment. `poisoned`, `stuck`: content digests (hex) of bodies that are not touched again, because they crashed
-    a worker or because their parser did not finish."""
-    seen: set[str] = set()
+    a worker or because their parser did not finish. `scratch`: where rows wait that are too many for memory. `parsed` hears how
+    many bytes the bodies of a batch had, once their trees are gone."""
+    seen: set[bytes] = set()
     counts = {"skipped": 0, "repeats": 0}
-    batches = []
+    found: set[str] = set()
+    runs = Runs(scratch)
     for group in _groups(_pages(captures, seen, counts)):
         rows = [_unread(page, settings, poisoned, stuck) or _extracted(page, settings, watch) for page in group]
-        batches.append(_measure(rows, crawl_id, origin, settings))
-    return _sorted(batches, SegmentTables(crawl_id, segment, DOCUMENTS.empty_table(), *_EMPTY, **counts))
+        if parsed is not None:
+            parsed(sum(len(capture.body) for capture, _, _ in group))
+        group.clear()  # the next group's pages are read while this name still stands for these
+        found.update(row.digest for row in rows if row.outcome is Outcome.STUCK)
+        runs.add(_measure(rows, crawl_id, origin, settings))
+        rows.clear()
+    runs.finish()
+    return SegmentTables(crawl_id, segment, runs, stuck=frozenset(found), **counts)
 
 
-_EMPTY = (SIGNALS_SCHEMA.empty_table(), SPANS.empty_table(), SIGNATURES.empty_table())
 _Page = tuple[Capture, str, str]
 
 
-def _pages(captures: Iterable[Capture], seen: set[str], counts: dict[str, int]) -> Iterator[_Page]:
+def _pages(captures: Iterable[Capture], seen: set[bytes], counts: dict[str, int]) -> Iterator[_Page]:
     """(capture, content digest, id) of each page, the first capture of an id only."""
     for capture in captures:
         if not capture.fault and not 200 <= capture.status <= 299:
@@ -133,10 +134,11 @@ def _pages(captures: Iterable[Capture], seen: set[str], counts: dict[str, int]) 
             continue
         digest = capture.content_sha256 or content_sha256(capture.body)
         key = document_id(capture.url, digest)
-        if key in seen:
+        short = bytes.fromhex(key)
+        if short in seen:
             counts["repeats"] += 1
             continue
-        seen.add(key)
+        seen.add(short)
         yield capture, digest, key
 
 
@@ -178,7 +180,8 @@ def _extracted(page: _Page, settings: MapSettings, watch: Watch) -> _Row:
     return _Row(capture, digest, key, extraction.outcome, extraction, verdict)
 
 
-def _measure(rows: list[_Row], crawl_id: str, origin: str, settings: MapSettings) -> _Batch:
+def _measure(rows: list[_Row], crawl_id: str, origin: str, settings: MapSettings) -> dict[str, pa.Table]:
+    """One table a family."""
     kept = [row for row in rows if row.outcome is Outcome.OK and row.extraction]
     texts = [row.extraction.text for row in kept if row.extraction]
     languages = detect_languages(texts, settings.language_model)
@@ -195,8 +198,9 @@ def _measure(rows: list[_Row], crawl_id: str, origin: str, settings: MapSettings
         spans.append(_spans_table(ids[mine], part))
         signatures.append(_signatures_table(ids[mine], part))
         at = mine.stop
+        del part
     joined = pa.concat_tables(signals, promote_options="default")
-    return _Batch(documents, joined, pa.concat_tables(spans), pa.concat_tables(signatures))
+    return dict(zip(FAMILIES, (documents, joined, pa.concat_tables(spans), pa.concat_tables(signatures)), strict=True))
 
 
 def _signals_table(ids: list[str], languages: list[Language], part: Measured, sourced: dict[str, pa.Array]) -> pa.Table:
@@ -282,28 +286,3 @@ def _record(row: _Row, language: Language | None, crawl_id: str, origin: str) ->
             "language_script": language.script,
         }
     return record
-
-
-def _sorted(batches: list[_Batch], empty: SegmentTables) -> SegmentTables:
-    """All batches as one table a family, in the order (domain, url, id); every family follows the documents' order."""
-    documents = pa.concat_tables([empty.documents, *(b.documents for b in batches)]).combine_chunks()
-    order = documents.select(["domain", "url", "id"]).append_column("at", pa.array(np.arange(len(documents))))
-    order = order.sort_by([("domain", "ascending"), ("url", "ascending"), ("id", "ascending")])
-    place = {key: index for index, key in enumerate(order["id"].to_pylist())}
-    documents = documents.take(order["at"])
-
-    def like(tables: Iterable[pa.Table], base: pa.Table) -> pa.Table:
-        table = pa.concat_tables([base, *tables], promote_options="default").combine_chunks()
-        ranks = np.fromiter((place[key] for key in table["id"].to_pylist()), np.int64, len(table))
-        return table.take(pa.array(np.argsort(ranks, kind="stable")))
-
-    return SegmentTables(
-        empty.crawl_id,
-        empty.segment,
-        documents,
-        like((b.signals for b in batches), empty.signals),
-        like((b.spans for b in batches), empty.spans),
-        like((b.signatures for b in batches), empty.signatures),
-        empty.skipped,
-        empty.repeats,
-    )

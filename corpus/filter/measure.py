@@ -85,9 +85,12 @@ def measured_chunks(texts: Sequence[str], languages: Sequence[str]) -> Iterator[
     seen = [measured_part(text) for text in texts]
     for part in chunks(seen):
         mine = slice(at, at + len(part))
-        rests = [text[len(start) :] for text, start in zip(texts[mine], seen[mine], strict=True)]
-        yield measure_chunk(part, languages[mine], rests if any(rests) else ())
         at += len(part)
+        rests = [text[len(start) :] for text, start in zip(texts[mine], seen[mine], strict=True)]
+        measured = measure_chunk(part, languages[mine], rests if any(rests) else ())
+        del part  # its tokens are some hundred bytes a character of a long text: once is enough while the next is measured
+        yield measured
+        del measured
 
 
 def _personal_beyond(rest: str, offset: int) -> list[Span]:

@@ -1,24 +1,25 @@
-"""The four families of one segment as Arrow tables, and their bytes as Parquet files. Same rows in, same bytes out.
+"""The four families of one segment as Arrow tables, and as Parquet files. Same rows in, same bytes out.
 
 The schema is explicit, also for no rows; nothing in a file depends on a clock, a path or the machine. Names are relative
-to the store's root: `documents/crawl_id=<id>/<segment>.parquet` and its like.
+to the store's root: `documents/crawl_id=<id>/<segment>.parquet` and its like. Files are written a row group at a time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.filter.runs import ROW_GROUP, Runs, grouped
 from corpus.filter.schema import FAMILIES, file_schema
 
-ROW_GROUP: Final = 1024
-"""Rows of a row group: the export prunes by domain ranges, and a reader of one document reads one group."""
 _LEVEL: Final = 3
 _DICTIONARY: Final = {
     "documents": [
@@ -34,25 +35,39 @@ assert set(_DICTIONARY) == set(FAMILIES), "every family says which columns repea
 
 @dataclass(frozen=True, slots=True)
 class SegmentTables:
-    """What became of one segment. `skipped`: captures that are no pages of ours (not 2xx), `repeats`: captures of an id seen before."""
+    """What became of one segment. `skipped`: captures that are no pages of ours (not 2xx), `repeats`: captures of an id seen before,
+    `stuck`: content digests of bodies with that outcome."""
 
     crawl_id: str
     segment: str
-    documents: pa.Table
-    signals: pa.Table
-    spans: pa.Table
-    signatures: pa.Table
+    runs: Runs
     skipped: int = 0
     repeats: int = 0
+    stuck: frozenset[str] = frozenset()
 
     def family(self, name: str) -> pa.Table:
-        table: pa.Table = {
-            "documents": self.documents,
-            "signals": self.signals,
-            "spans": self.spans,
-            "signatures": self.signatures,
-        }[name]
-        return table
+        """All rows of a family at once: for segments that are known to be small."""
+        return pa.concat_tables(self.groups(name)).combine_chunks()
+
+    def groups(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a family, a row group at a time."""
+        return self.runs.groups(name)
+
+    @property
+    def documents(self) -> pa.Table:
+        return self.family("documents")
+
+    @property
+    def signals(self) -> pa.Table:
+        return self.family("signals")
+
+    @property
+    def spans(self) -> pa.Table:
+        return self.family("spans")
+
+    @property
+    def signatures(self) -> pa.Table:
+        return self.family("signatures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +82,15 @@ class Written:
 def encode(family: str, table: pa.Table) -> bytes:
     """A family's table as one Parquet file."""
     sink = io.BytesIO()
-    schema = file_schema(family, table)
-    pq.write_table(
-        table.select(schema.names).cast(schema),
+    _write(family, table.schema, grouped(family, table), sink)
+    return sink.getvalue()
+
+
+def _write(family: str, columns: pa.Schema, groups: Iterable[pa.Table], sink: Any) -> None:
+    schema = file_schema(family, columns.empty_table())
+    with pq.ParquetWriter(
         sink,
-        row_group_size=ROW_GROUP,
+        schema,
         compression="zstd",
         compression_level=_LEVEL,
         use_dictionary=_DICTIONARY[family],
@@ -80,21 +99,21 @@ def encode(family: str, table: pa.Table) -> bytes:
         version="2.6",
         data_page_version="1.0",
         store_schema=True,
-    )
-    return sink.getvalue()
+    ) as writer:
+        for group in groups:
+            writer.write_table(group if group.schema.equals(schema) else group.select(schema.names).cast(schema), ROW_GROUP)
 
 
-def encoded(tables: SegmentTables) -> Iterator[tuple[str, bytes, int]]:
-    """(name, bytes, rows) of each family, in the order of `FAMILIES`."""
-    for family in FAMILIES:
-        table = tables.family(family)
-        yield f"{family}/crawl_id={tables.crawl_id}/{tables.segment}.parquet", encode(family, table), table.num_rows
-
-
-def write_tables(tables: SegmentTables, put: Callable[[str, bytes], object]) -> list[Written]:
-    """Hand every family file to `put(name, bytes)`, which keeps it durably and refuses other bytes under the same name."""
+def write_tables(tables: SegmentTables, place: Callable[[str], AbstractContextManager[Path]]) -> list[Written]:
+    """Write every family file, in the order of `FAMILIES`, to the path that `place(name)` gives: on leaving it, what stands there is
+    kept durably under that name, or nothing is."""
     written = []
-    for name, data, rows in encoded(tables):
-        put(name, data)
-        written.append(Written(name, hashlib.sha256(data).hexdigest(), rows))
+    for family in FAMILIES:
+        name = f"{family}/crawl_id={tables.crawl_id}/{tables.segment}.parquet"
+        with place(name) as path:
+            with pa.OSFile(str(path), "wb") as sink:
+                _write(family, tables.runs.schema(family), tables.groups(family), sink)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        written.append(Written(name, digest, tables.runs.rows(family)))
     return written

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 
 from corpus.filter.map import MapSettings, measure_segment, text_sha256
 from corpus.filter.schema import FAMILIES, SCHEMAS, STAGE_VERSION
-from corpus.filter.tables import SegmentTables, encoded, write_tables
+from corpus.filter.tables import SegmentTables, write_tables
 from corpus.model import Capture, CaptureRef, content_sha256
 from corpus.optout.settings import OptoutSettings
 
@@ -110,12 +112,26 @@ def test_the_responses_own_words_are_a_column() -> None:
     assert rows["https://b.example.org/2"]["use"] == "unknown"
 
 
-def test_order_of_captures_changes_no_byte() -> None:
+def _files(tables: SegmentTables, folder: Path) -> dict[str, bytes]:
+    """The family files by name, as they are written."""
+    found: dict[str, bytes] = {}
+
+    @contextmanager
+    def place(name: str) -> Iterator[Path]:
+        path = folder / "part"
+        yield path
+        found[name] = path.read_bytes()
+
+    for item in write_tables(tables, place):
+        assert hashlib.sha256(found[item.path]).hexdigest() == item.sha256
+        assert pq.read_metadata(io.BytesIO(found[item.path])).num_rows == item.rows
+    return found
+
+
+def test_order_of_captures_changes_no_byte(tmp_path: Path) -> None:
     """The same captures in any order, twice, give byte-identical files (repeats left out: the first of them counts)."""
     captures = [c for i, c in enumerate(_mixed()) if i != 2]
-    first = [(name, data) for name, data, _ in encoded(_measure(captures))]
-    again = [(name, data) for name, data, _ in encoded(_measure(captures[::-1]))]
-    assert first == again
+    assert _files(_measure(captures), tmp_path) == _files(_measure(captures[::-1]), tmp_path)
 
 
 def test_batches_change_nothing(monkeypatch: object) -> None:
@@ -134,17 +150,16 @@ def test_batches_change_nothing(monkeypatch: object) -> None:
 def test_files_have_the_frozen_schemas_even_when_empty(tmp_path: Path) -> None:
     """Every file carries the explicit schema, no rows included; other tools read it; names and digests are returned."""
     for captures in (_mixed(), []):
-        store: dict[str, bytes] = {}
-        written = write_tables(_measure(captures), store.__setitem__)
-        assert [item.path for item in written] == [f"{family}/crawl_id=t/s00-000001-000001.parquet" for family in FAMILIES]
-        for family, item in zip(FAMILIES, written, strict=True):
-            assert hashlib.sha256(store[item.path]).hexdigest() == item.sha256
-            read = pq.read_table(io.BytesIO(store[item.path]))
+        store = _files(_measure(captures), tmp_path)
+        assert list(store) == [f"{family}/crawl_id=t/s00-000001-000001.parquet" for family in FAMILIES]
+        for family, data in zip(FAMILIES, store.values(), strict=True):
+            read = pq.read_table(io.BytesIO(data))
             assert read.schema.equals(SCHEMAS[family])
-            assert read.num_rows == item.rows
             path = tmp_path / f"{family}.parquet"
-            path.write_bytes(store[item.path])
-            assert duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall() == [(item.rows,)]
+            path.write_bytes(data)
+            counted = duckdb.sql(f"SELECT count(*) FROM '{path}'")
+            assert counted is not None
+            assert counted.fetchall() == [(read.num_rows,)]
 
 
 def test_a_poisoned_body_is_not_touched_again() -> None:
