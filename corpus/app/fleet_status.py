@@ -55,7 +55,6 @@ def numbers(project: Project) -> FleetNumbers | None:
     return FleetNumbers(
         workers=len(there),
         here=sum(member.host == host for member in there),
-        files=files,
         unowned=max(project.layout.spread - files, 0),
         pages=sum(int(member.report.get("pages", 0)) for member in members),
         behind=max((version - int(member.report.get("orders", version)) for member in there), default=0),

@@ -61,7 +61,6 @@ METRICS: dict[str, Metric] = {
         Metric("corpus_process_waiting_bytes", "gauge", "Bytes of segments that wait for processing while the crawl goes on."),
         Metric("corpus_fetch_held", "gauge", "1 while fetch waits for processing."),
         Metric("corpus_fleet_workers", "gauge", "Workers that share the run that is on; absent without one."),
-        Metric("corpus_fleet_partition_files", "gauge", "Partition files that a worker is at work on."),
         Metric("corpus_fleet_partition_files_unowned", "gauge", "Partition files that no worker is at work on."),
         Metric("corpus_fleet_pages_total", "counter", "Pages stored by all workers of the run."),
         Metric("corpus_fleet_orders_behind", "gauge", "Orders that the slowest worker has not read; it asks nobody meanwhile."),
@@ -71,12 +70,11 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True, slots=True)
 class FleetNumbers:
-    """A run that many machines share: workers there and those of this machine, partition files they own and those that nobody owns, pages
-    of all of them, orders that the slowest reader has not read."""
+    """A run that many machines share: workers there and those of this machine, partition files that nobody owns, pages of all
+    of them, orders that the slowest reader has not read."""
 
     workers: int
     here: int
-    files: int
     unowned: int
     pages: int
     behind: int
@@ -156,7 +154,6 @@ def _documents(steps: Sequence[FunnelStep], age_s: float) -> Iterator[Sample]:
 def _fleet(fleet: FleetNumbers | None) -> Iterator[Sample]:
     if fleet is not None:
         yield "corpus_fleet_workers", (), fleet.workers
-        yield "corpus_fleet_partition_files", (), fleet.files
         yield "corpus_fleet_partition_files_unowned", (), fleet.unowned
         yield "corpus_fleet_pages_total", (), fleet.pages
         yield "corpus_fleet_orders_behind", (), fleet.behind
