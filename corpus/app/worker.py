@@ -56,7 +56,9 @@ def run_worker(config: Config, *, region: str = "", quiet: bool = False) -> Summ
                 finally:
                     worker.close()
                 run.terminal.close()
-                if run.fetch_end.ended == "interrupted":  # what is impatient is told the same: it ends, and its summary is written
+                if (
+                    run.fetch_end.ended == "interrupted"
+                ):  # what is impatient is told the same: it ends, and its summary is written
                     return run.finish(ended="interrupted", exit_code=INTERRUPTED, words=RESUME)
             return run.finish(ended=run.fetch_end.ended)
         except CorpusError as error:
