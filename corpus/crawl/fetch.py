@@ -116,7 +116,7 @@ class HttpTransport:
             if keep and answer.content.at_eof():
                 self._keep(flight, place, answer, time())
         finally:
-            answer.close()
+            await answer.close()
         return None
 
     async def _ask(self, flight: _Flight, target: Target, sent: bytes, *, kept: bool) -> _Answer:
@@ -133,7 +133,7 @@ class HttpTransport:
                 await self.before_send()
             message, content = await line.ask(sent)
         except BaseException:
-            line.close()
+            await line.close()
             raise
         version = f"{message.version.major}.{message.version.minor}"
         return _Answer(message.code, version, message.reason, message.raw_headers, content, line.close, line)
@@ -158,7 +158,9 @@ class HttpTransport:
             raise translated(exc) from exc
         version = f"{response.version.major}.{response.version.minor}" if response.version else "1.1"
         # At the end of a body its connection has gone back to the library's pool by itself; anywhere else it must not.
-        return _Answer(response.status, version, response.reason, response.raw_headers, response.content, response.close, None)
+        return _Answer(
+            response.status, version, response.reason, response.raw_headers, response.content, _closing(response), None
+        )
 
     def _keep(self, flight: _Flight, place: Place, answer: _Answer, now: float) -> None:
         """The exchange is over and the connection idle: note it, unless the server said that it will hang up."""
@@ -222,8 +224,15 @@ class _Answer(NamedTuple):
     reason: str | None
     raw_headers: tuple[tuple[bytes, bytes], ...]
     content: aiohttp.StreamReader
-    close: Callable[[], None]
+    close: Callable[[], Awaitable[None]]
     line: Line | None
+
+
+def _closing(response: aiohttp.ClientResponse) -> Callable[[], Awaitable[None]]:
+    async def close() -> None:
+        response.close()
+
+    return close
 
 
 class _Flight:

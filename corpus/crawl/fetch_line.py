@@ -88,6 +88,8 @@ class AnswerProtocol(ResponseHandler):
         """What came in meanwhile. The parser bounds a head, so this is bounded too."""
         self._past = 0
         """As much of it were interim answers."""
+        self.lost: asyncio.Future[None] = loop.create_future()
+        """Done when the connection is gone."""
 
     def set_response_params(self, **params: Any) -> None:
         """Before each request: a new parser."""
@@ -141,6 +143,8 @@ class AnswerProtocol(ResponseHandler):
         if exc is not None:
             self._break_body(aiohttp.ClientPayloadError(str(exc) or type(exc).__name__))
         super().connection_lost(exc)
+        if not self.lost.done():
+            self.lost.set_result(None)
 
     def _break_body(self, exc: BaseException) -> None:
         body = self._payload
@@ -174,8 +178,8 @@ def left_over(body: StreamReader) -> bytes:
 class Line:
     """One connection. While it is `idle` nobody's exchange can end it."""
 
-    def __init__(self, handler: AnswerProtocol, *, secure: bool) -> None:
-        self._handler, self._secure = handler, secure
+    def __init__(self, handler: AnswerProtocol) -> None:
+        self._handler = handler
         self.idle = False
 
     @property
@@ -203,17 +207,16 @@ class Line:
         except (aiohttp.ClientError, OSError, ValueError) as exc:
             raise translated(exc) from exc
 
-    def close(self) -> None:
-        """End an exchange: the connection goes, unless it was kept."""
+    async def close(self) -> None:
+        """End an exchange: the connection goes, unless it was kept, and is gone afterwards. Whoever is asked is asked until then: from
+        there on gaps count."""
         if not self.idle:
             self.hang_up()
+            await self._handler.lost
 
     def hang_up(self) -> None:
-        """At once; without the ceremony that TLS would like, as most clients do."""
-        if self._secure:
-            self._handler.abort()
-        else:
-            self._handler.close()
+        """At once: nothing is left to send, and nobody waits for the ceremony that TLS would like."""
+        self._handler.abort()
 
 
 class Lines:
@@ -232,7 +235,7 @@ class Lines:
         line.idle = False
         if line.alive:
             return line
-        line.close()
+        line.hang_up()
         return None
 
     async def open(self, target: Target, ip: str) -> Line:
@@ -250,7 +253,7 @@ class Lines:
             raise BrokenError(Failure.TLS, " ".join(str(exc).split())[:200]) from exc
         except (OSError, ValueError) as exc:
             raise BrokenError(Failure.CONNECT, " ".join(str(exc).split())[:200] or type(exc).__name__) from exc
-        return Line(handler, secure=secure)
+        return Line(handler)
 
     def keep(self, ticket: int, line: Line) -> None:
         """Hold a connection whose exchange is over, for as long as idle ones may be held."""

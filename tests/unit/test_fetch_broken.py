@@ -186,7 +186,7 @@ def heard(parts: Iterable[bytes]) -> tuple[int | str, bytes, bool, bool]:
     async def main() -> tuple[int | str, bytes, bool, bool]:
         protocol, transport = AnswerProtocol(asyncio.get_running_loop()), Memory()
         protocol.connection_made(transport)
-        line = Line(protocol, secure=False)
+        line = Line(protocol)
         asking = asyncio.create_task(line.ask(b"GET"))
         await asyncio.sleep(0)
         for part in parts:
