@@ -17,6 +17,7 @@ from corpus.app.findings import Finding, fault, ok, warn
 from corpus.config.check import seed_lines, wrong_frontier
 from corpus.config.tree import Config
 from corpus.crawl.dns_client import Answer, NameServers
+from corpus.errors import CorpusError
 from corpus.url.canonical import canonical_url
 from corpus.url.host import host_of
 
@@ -85,11 +86,25 @@ def services(config: Config) -> Iterator[Finding]:
         named = urlsplit(config.store.frontier).hostname is not None and "," not in config.store.frontier
         heard = _reach("postgresql", config.store.frontier, "store.frontier") if named else None
         yield heard if heard is not None and heard.state == "fault" else database(config)
-    if config.store.s3_endpoint is not None:
-        yield _reach("s3", config.store.s3_endpoint, "store.s3_endpoint")
-    elif config.store.root.startswith("s3://"):
-        region = config.store.s3_region or "us-east-1"
-        yield _reach("s3", f"https://s3.{region}.amazonaws.com", "store.root")
+    store = config.store
+    if store.s3_endpoint is not None or config.in_bucket:
+        ours = f"https://s3.{store.s3_region or 'us-east-1'}.amazonaws.com"
+        heard = _reach("s3", store.s3_endpoint or ours, "store.root" if store.s3_endpoint is None else "store.s3_endpoint")
+        yield heard if heard.state == "fault" or not config.in_bucket else _bucket(config) or heard
+
+
+def _bucket(config: Config) -> Finding | None:
+    """Whether the bucket is there and lets us read in it, which is all that can be known without writing; None when it does."""
+    from corpus.store.s3_objects import S3Objects
+    from corpus.store.s3_place import S3Place
+    from corpus.store.s3_retry import Patience
+
+    try:
+        place = S3Place.parse(config.store.root, config.store.s3_endpoint, config.store.s3_region)
+        S3Objects(place, patience=Patience(CONNECT_S)).list("corpus.json")
+    except CorpusError as error:
+        return fault("s3", f"{error.where or config.store.root}: {error.what}", error.hint, "store.root")
+    return None
 
 
 def hub_token(config: Config) -> Iterator[Finding]:

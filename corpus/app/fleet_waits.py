@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from corpus.app.fleet_share import may_take, share_of
+from corpus.observe.words import many
 from corpus.store.fleet_members import Beat
 
 
@@ -27,12 +28,12 @@ def waits(beat: Beat | None, me: int, owned: Collection[int], node: str, *, conn
     if held and not owned:
         whose = sorted({str(beat.leases[file][0]) for file in held})
         return (
-            f"this worker waits: {len(held)} partition files of its share are still leased to {', '.join(whose)}, which lets go of"
-            " them, or is lost and has them until its leases have ended"
+            f"this worker waits for {many(len(held), 'partition file')} of its share, still leased to {', '.join(whose)}: whoever"
+            " lives lets go of them a few at a time, the lease of whoever is lost has to end"
         )
     if float(gauges.get("quiet_s", 0.0)) > 0:
         return (
-            f"this worker waits: hosts of {gauges.get('quiet', 0)} partition files rest for {float(gauges['quiet_s']):.0f} s more, because"
+            f"this worker waits: hosts of {many(int(gauges.get('quiet', 0)), 'partition file')} rest for {float(gauges['quiet_s']):.0f} s more, because"
             " the last contacts of a lost worker may still run"
         )
     return ""

@@ -89,7 +89,9 @@ def open_project(config: Config, *, create: bool = True) -> Project:
     else:
         project = Project(config, layout, LocalObjects(layout.root), LocalFiles(layout.root))
     if not create and not project.objects.exists("corpus.json"):
-        raise StoreError("there is no corpus here yet", where(project), "run corpus run or corpus ingest first")
+        raise StoreError(
+            "there is no corpus here yet", where(project), "run corpus run (in a fleet: corpus worker) or corpus ingest first"
+        )
     _make(layout.root)
     _make(layout.local)
     layout.check_schema(project.objects)

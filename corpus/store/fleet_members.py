@@ -289,9 +289,11 @@ def _agree(theirs: Mapping[str, str], ours: Mapping[str, str], *, alone: bool) -
     keys = [ROOT] if alone else sorted({*theirs, *ours})
     for key in keys if theirs and ours else ():
         if theirs.get(key) != ours.get(key):
-            told = "is another place than that of the other members" if key == ROOT else "is not what the other members have"
+            said = f"is {ours.get(key)} here and {theirs.get(key)} with the other members"
             raise UsageError(
-                f"{key} {told}", key, "give every worker of a fleet the same configuration, and one root that all reach"
+                "is another place than that of the other members" if key == ROOT else said[:300],
+                key,
+                "give every worker of a fleet the same configuration, and one root that all reach",
             )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from corpus.app.doctor_network import services
 from corpus.app.project import open_project
 from corpus.config.load import load_config
 from corpus.config.tree import Config
@@ -24,7 +25,7 @@ from corpus.store import s3_objects
 from corpus.store.s3_cache import CachedObjects
 from corpus.store.s3_objects import S3Objects
 from corpus.store.s3_place import S3Place
-from tests.s3_kit import CUT, HALF, KEYS, LOST, Gateway, Refuse, Seen, Server, gateway
+from tests.s3_kit import BUCKET, CUT, HALF, KEYS, LOST, Gateway, Refuse, Seen, Server, gateway
 
 pytestmark = pytest.mark.needs("s3")
 PART = 5 * 2**20
@@ -339,3 +340,21 @@ def test_one_local_folder_serves_one_root(s3_server: Server, tmp_path: Path) -> 
         open_project(_config(tmp_path / "here", s3_server, "s3://bucket/second-root"))
     project = open_project(_config(tmp_path / "here", s3_server, "s3://bucket/first-root"), create=False)
     assert project.objects.exists("corpus.json")
+
+
+def test_doctor_reads_in_the_bucket(s3_server: Server, gate: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket that is there is well; a missing one, and keys that the store does not accept, are told before a crawl meets them."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+    def found(root: str) -> tuple[str, str, str]:
+        toml = f'[corpus]\nname = "x"\n[store]\nroot = "{root}"\ns3_endpoint = "{gate.endpoint}"\nlocal = "{tmp_path}"\n'
+        (tmp_path / "corpus.toml").write_text(toml, "utf-8")
+        (one,) = [finding for finding in services(load_config(tmp_path / "corpus.toml", environment={})) if finding.name == "s3"]
+        return one.state, one.key, one.said
+
+    assert found(f"s3://{BUCKET}/x")[0] == "ok"
+    assert found("s3://no-such-bucket/x")[:2] == ("fault", "store.root")
+    gate.rule = lambda seen: Refuse(403, "SignatureDoesNotMatch")
+    state, key, said = found(f"s3://{BUCKET}/x")
+    assert (state, key, "secret key" in said) == ("fault", "store.root", True), said

@@ -207,6 +207,21 @@ def test_kubernetes_jobs_are_unprivileged_and_whole(path: Path) -> None:
     assert container["resources"]["limits"]["memory"] == container["resources"]["requests"]["memory"]
 
 
+def test_what_the_manifests_ask_for_is_made_by_the_commands_beside_them() -> None:
+    """Secrets and configuration that a pod names are those that the README makes, and no pod waits for a volume that nobody makes."""
+    told = (DEPLOY / "README.md").read_text("utf-8")
+    for path in (WORKERS, *JOBS):
+        for document in yaml.safe_load_all(path.read_text("utf-8")):
+            spec = document["spec"].get("template", {}).get("spec")
+            for source in () if spec is None else spec["containers"][0]["envFrom"]:
+                assert f"kubectl create secret generic {source['secretRef']['name']} " in told, path.name
+            for volume in () if spec is None else spec["volumes"]:
+                if "configMap" in volume:
+                    assert f"kubectl create configmap {volume['configMap']['name']} " in told, path.name
+                else:
+                    assert set(volume) == {"name", "emptyDir"}, path.name
+
+
 def test_kubernetes_workers_drain_before_they_are_killed() -> None:
     """A Deployment of apps/v1 as uid 1000 on a read-only root; a pod has longer to go than a drain and a last upload take, the process
     gets the signal itself, and two replicas are never taken away at once."""

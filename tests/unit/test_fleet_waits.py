@@ -41,7 +41,7 @@ def test_a_silent_server_and_a_lease_in_doubt_are_no_idle_hosts() -> None:
 def test_a_lost_owner_is_named_while_its_leases_last() -> None:
     """No fetch process yet because the files are a lost member's: its name, and how many files."""
     lost = beat(member(ME), member(OTHER, ALL, alive=False), leases=dict.fromkeys(ALL, (f"member {OTHER}", True)))
-    assert f"16 partition files of its share are still leased to member {OTHER}" in said(lost)
+    assert f"waits for 16 partition files of its share, still leased to member {OTHER}" in said(lost)
     ended = beat(member(ME), member(OTHER, ALL, alive=False), leases=dict.fromkeys(ALL, (f"member {OTHER}", False)))
     assert said(ended) == ""
 
