@@ -5,6 +5,7 @@ Crawled text that gets here (names of hosts) is made printable first.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from corpus.observe.board import Board
 
 DRAW_EVERY_S = 0.5
+_NUMBER = re.compile(r"[\d.,]+")
 
 
 class Terminal:
@@ -61,12 +63,13 @@ class Terminal:
                 self._last = now
                 self._draw(live)
             return
-        if live.stalled and live.stalled.partition(":")[2] != self._stalled:
+        reason = _NUMBER.sub("", live.stalled)  # a wait that counts down is one reason
+        if reason and reason != self._stalled:
             self._line(plain_line(live))
         elif now - self._last >= self._every:
             self._last = now
             self._line(plain_line(live))
-        self._stalled = live.stalled.partition(":")[2]
+        self._stalled = reason
 
     def _draw(self, live: Live) -> None:
         if self._board is None:

@@ -93,6 +93,10 @@ def test_plain_numbers_come_every_twenty_seconds_and_at_once_when_stalled() -> N
     for second in range(3):
         terminal("live", live=replace(LIVE, stalled=f"nothing was asked for {30 + second} s: only parked hosts are left"))
     assert len(out.getvalue().splitlines()) == 2
+    for second in range(40):
+        waits = f"this worker waits: hosts of {3 - second // 20} partition files rest for {41 - second} s more"
+        terminal("live", live=replace(LIVE, stalled=waits))
+    assert len(out.getvalue().splitlines()) == 3
 
 
 STALLS: list[tuple[dict[str, Any], float, str]] = [
