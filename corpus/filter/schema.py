@@ -15,7 +15,7 @@ from corpus.filter.signals import SIGNALS
 from corpus.filter.signals_sourced import SOURCED
 from corpus.filter.signatures import VALUES
 
-STAGE_VERSION: Final = 4
+STAGE_VERSION: Final = 5
 FAMILIES: Final = ("documents", "signals", "spans", "signatures")
 SORT_ORDER: Final = ("domain", "url", "id")
 
